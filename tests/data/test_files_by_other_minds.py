@@ -19,11 +19,13 @@ from deltalake import DeltaTable, QueryBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.logs import add, commit_path, metadata, protocol
 from tablefeed.data.read import FileColumns, ReadPlan, read_batches
 from tablefeed.data.write import FileLayout, NewFile, write_files
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
 from tablefeed.delta.schema.schema_string import format_schema, parse_schema
 from tablefeed.delta.stats.stats_text import StatisticsShape, encode_stats
+from tablefeed.store import LocalStore
 
 SCHEMA = pa.schema(
     [
@@ -46,24 +48,12 @@ def committed(folder: Path, files: Sequence[Sequence[Mapping[str, Any]]]) -> Del
         path = f"part-{number}.parquet"
         new = NewFile(path=path, opened=(folder / path).open("wb"))
         batches = pa.Table.from_pylist(list(rows), schema=SCHEMA).to_batches()
-        for file in write_files(batches, FileLayout(schema=SCHEMA), lambda *_, new=new: new):
-            add = {"path": path, "partitionValues": {}, "size": file.size_bytes, "modificationTime": 0}
-            adds.append({"add": {**add, "dataChange": True, "stats": encode_stats(file.statistics, SHAPE)}})
-    metadata = {
-        "id": "m",
-        "format": {"provider": "parquet", "options": {}},
-        "partitionColumns": [],
-        "configuration": {},
-    }
-    schema_string = format_schema(from_arrow(SCHEMA))
-    head = [
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": {**metadata, "schemaString": schema_string}},
-    ]
-    log = folder / "_delta_log"
-    log.mkdir()
-    lines = [json.dumps(action, ensure_ascii=False) for action in [*head, *adds]]
-    (log / f"{0:020}.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (file,) = write_files(batches, FileLayout(schema=SCHEMA), lambda *_, new=new: new)
+        adds.append(add(path, size=file.size_bytes, stats=encode_stats(file.statistics, SHAPE)))
+    actions = [protocol(), metadata(format_schema(from_arrow(SCHEMA))), *adds]
+    # delta-rs misreads a character that JSON escapes as two.
+    lines = [json.dumps(action, ensure_ascii=False) + "\n" for action in actions]
+    LocalStore(str(folder)).replace(commit_path(0), "".join(lines).encode())
     return DeltaTable(str(folder))
 
 

@@ -5,13 +5,14 @@ import gzip
 import orjson
 import pytest
 
+from support.actions import commit
 from support.index_log import METADATA, PROTOCOL, URL, IndexLog, add, json_log, remove
 from tablefeed.errors import CorruptLogError
 from tablefeed.indextables import names
 from tablefeed.indextables.log import json_checkpoint as checkpoint
 from tablefeed.indextables.log import version_file
 from tablefeed.indextables.log.version_file import Writer
-from tablefeed.model.actions import Commit, FileAction, Txn, Version
+from tablefeed.model.actions import FileAction, Txn, Version
 
 HISTORY: dict[int, list[FileAction]] = {
     0: [],
@@ -24,15 +25,8 @@ HISTORY: dict[int, list[FileAction]] = {
 
 def lines(*files: FileAction, head: bool = False) -> bytes:
     """The lines of a checkpoint, compressed as the Scala log does; with a `head`, protocol and metaData first."""
-    commit = Commit(
-        version=Version(0),
-        files=files,
-        protocol=PROTOCOL if head else None,
-        metadata=METADATA if head else None,
-        txns=(Txn(app_id="q", txn_version=3),) if head else (),
-        committed_at_ms=None,
-    )
-    return version_file.encode_commit(commit, writer=Writer.SCALA)
+    facts = {"protocol": PROTOCOL, "metadata": METADATA, "txns": (Txn(app_id="q", txn_version=3),)} if head else {}
+    return version_file.encode_commit(commit(0, *files, **facts), writer=Writer.SCALA)
 
 
 def a_log(**others: bytes) -> IndexLog:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +11,8 @@ from types import MappingProxyType
 import hypothesis.strategies as st
 import pyarrow as pa
 
+from support import actions
+from support.faulty_store import FaultyStore
 from support.memory_store import MemoryStore
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader, log_path
@@ -169,37 +171,20 @@ def rows_by_version(log: IndexLog, versions: Iterable[int]) -> list[tuple[int, i
 
 def add(path: str, *, rows: int | None = 1, data_change: bool = True, ms: int = 1) -> AddFile:
     """An add of a split of `rows` rows."""
-    return AddFile(
-        path=path,
-        log_path=path,
-        partition_values={},
-        size_bytes=10,
-        modified_ms=ms,
-        data_change=data_change,
-        split=Split(num_records=rows),
-    )
+    return actions.add(path, modified_ms=ms, data_change=data_change, split=Split(num_records=rows))
 
 
 def remove(path: str, *, data_change: bool = True) -> RemoveFile:
     """A remove of a split."""
-    return RemoveFile(path=path, log_path=path, data_change=data_change, deletion_timestamp_ms=1)
+    return actions.remove(path, data_change=data_change, deletion_timestamp_ms=1)
 
 
 def json_log(versions: Mapping[int, Iterable[FileAction]], *, writer: Writer = Writer.SCALA) -> dict[str, bytes]:
     """Commits by version; 0 tells the protocol and the metadata too."""
-    return {
-        names.commit_name(version): version_file.encode_commit(
-            Commit(
-                version=Version(version),
-                files=tuple(files),
-                protocol=PROTOCOL if version == 0 else None,
-                metadata=METADATA if version == 0 else None,
-                committed_at_ms=None,
-            ),
-            writer=writer,
-        )
-        for version, files in versions.items()
-    }
+    commits = {version: actions.commit(version, *files) for version, files in versions.items()}
+    if 0 in commits:
+        commits[0] = replace(commits[0], protocol=PROTOCOL, metadata=METADATA)
+    return {names.commit_name(v): version_file.encode_commit(commit, writer=writer) for v, commit in commits.items()}
 
 
 def manifest(name: str, adds: Iterable[AddFile], *, writer: Writer = Writer.SCALA) -> tuple[Manifest, bytes]:
@@ -231,6 +216,28 @@ def state_log(states: Mapping[int, State]) -> dict[str, bytes]:
     }
 
 
+def a_state(version: int, manifests: Iterable[Manifest], *, file_count: int, dead: Sequence[str] = ()) -> State:
+    """The state of a version, made at the time 1000 and a millisecond a version."""
+    return State(
+        version=Version(version),
+        created_ms=1000 + version,
+        file_count=file_count,
+        total_bytes=0,
+        manifests=tuple(manifests),
+        tombstones=pa.array(dead, pa.string()),
+        registry={},
+    )
+
+
+def log_in(files: Mapping[str, bytes]) -> tuple[IndexTablesLog, FaultyStore]:
+    """The table of a log of these files, and its store, which counts its calls."""
+    memory = MemoryStore("t")
+    for name, data in files.items():
+        memory.put_if_absent(log_path(name), data)
+    store = FaultyStore(memory)
+    return IndexTablesLog(store, location=store.url, storage_options={}), store
+
+
 def states_of(
     versions: Mapping[int, Mapping[str, Iterable[AddFile]]], tombstones: Mapping[int, tuple[str, ...]] | None = None
 ) -> dict[str, bytes]:
@@ -242,13 +249,5 @@ def states_of(
         files |= {each.name: data for each, data in made.values()}
         dead = (tombstones or {}).get(version, ())
         live = {file.path for adds in wanted.values() for file in adds} - set(dead)
-        states[version] = State(
-            version=Version(version),
-            created_ms=1000 + version,
-            file_count=len(live),
-            total_bytes=0,
-            manifests=tuple(each for each, _ in made.values()),
-            tombstones=pa.array(dead, pa.string()),
-            registry={},
-        )
+        states[version] = a_state(version, (each for each, _ in made.values()), file_count=len(live), dead=dead)
     return {**files, **state_log(states)}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from support.actions import add as an_add
 from support.faulty_store import Fault, FaultyStore
 from support.memory_store import MemoryStore
 from tablefeed.feed.commit.loop import commit
@@ -149,20 +150,13 @@ def commits_of(log: TableLog) -> list[Commit]:
     return [required_commit(log, log_file) for log_file in listing]
 
 
-def live_paths(log: TableLog) -> list[str]:
-    return sorted(path for batch in log.load().live_files() for path in batch["log_path"].to_pylist())
+def live_paths(log: TableLog, version: int | None = None) -> list[str]:
+    snapshot = log.load(None if version is None else Version(version))
+    return sorted(path for batch in snapshot.live_files() for path in batch["log_path"].to_pylist())
 
 
 def a_file(path: str, *, rows: int = 1) -> AddFile:
-    return AddFile(
-        path=path,
-        log_path=path,
-        partition_values={},
-        size_bytes=10,
-        modified_ms=NOW_MS,
-        data_change=True,
-        stats=json.dumps({"numRecords": rows}),
-    )
+    return an_add(path, modified_ms=NOW_MS, stats=json.dumps({"numRecords": rows}))
 
 
 def a_write(

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pytest
 
-from support.index_log import PROTOCOL, SYNC, manifest_bytes
+from support import actions
+from support.index_log import PROTOCOL, SYNC, a_state, manifest_bytes
 from support.memory_store import MemoryStore
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.write import NewFile
@@ -19,7 +20,7 @@ from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.indextables import names
 from tablefeed.indextables.log import state_writer, version_file
-from tablefeed.indextables.log.avro_state import Manifest, State, TextBounds
+from tablefeed.indextables.log.avro_state import Manifest, TextBounds
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Metadata, Version
 from tablefeed.store import Store
@@ -49,15 +50,7 @@ def split_table(
         adds = [_add(split) for split in write_splits(rows.to_batches(), layout, open_file)]
         file_count += len(adds)
         manifests.append(_manifest(store, version, adds, bounds_of))
-        state = State(
-            version=Version(version),
-            created_ms=1000 + version,
-            file_count=file_count,
-            total_bytes=0,
-            manifests=tuple(manifests),
-            tombstones=pa.array([], pa.string()),
-            registry={},
-        )
+        state = a_state(version, manifests, file_count=file_count)
         data = state_writer.encode_state(state, writer=Writer.SCALA, sync=SYNC, url=store.url)
         _put(store, names.state_name(version), data)
     return store
@@ -96,15 +89,8 @@ def _commit_0(schema: pa.Schema, partition_by: Sequence[str]) -> bytes:
 
 
 def _add(split: WrittenSplit) -> AddFile:
-    return AddFile(
-        path=split.path,
-        log_path=split.path,
-        partition_values={name: _text(value) for name, value in split.partition_values.items()},
-        size_bytes=split.size_bytes,
-        modified_ms=1,
-        data_change=True,
-        split=split.split,
-    )
+    values = {name: _text(value) for name, value in split.partition_values.items()}
+    return actions.add(split.path, partition_values=values, size_bytes=split.size_bytes, split=split.split)
 
 
 def _text(value: pa.Scalar) -> str:

@@ -17,43 +17,28 @@ import pytest
 
 import tablefeed
 from support.julian_files import FOLDER, file_name
-from support.logs import add, info, metadata, protocol
+from support.logs import add, info, protocol
 from support.maintained import live
+from support.recorded import cdc, log, recorded, schema
 
 FILE = FOLDER / file_name("INT96", "America/Los_Angeles")
-SCHEMA = json.dumps(
-    {
-        "type": "struct",
-        "fields": [
-            {"name": name, "type": kind, "nullable": True, "metadata": {}}
-            for name, kind in (("day", "integer"), ("us", "long"), ("d", "date"), ("t", "timestamp"))
-        ],
-    }
-)
+SCHEMA = schema(("day", "integer"), ("us", "long"), ("d", "date"), ("t", "timestamp"))
 OLD_SPARK = {"org.apache.spark.version": "2.4.5"}
 
 
 def a_table(table: Path, *, stats: str = "{}") -> Path:
     """Version 1 has Spark's file, version 2 a file of changes that deletes 4 October 1582 from it."""
-    (table / "_delta_log").mkdir(parents=True)
     shutil.copy(FILE, table / "a.parquet")
     change = pa.table({"d": pa.array([date(1582, 10, 14)]), "_change_type": ["delete"]})
     with pq.ParquetWriter(table / "cdc.parquet", change.schema) as writer:
         writer.write_table(change)
         writer.add_key_value_metadata(OLD_SPARK)
-    size = FILE.stat().st_size
-    added = add("a.parquet", size=size, stats=stats)
-    cdc = {"cdc": {"path": "cdc.parquet", "partitionValues": {}, "size": 1, "dataChange": False}}
-    for version, actions in enumerate(
-        [
-            [info(timestamp=1), protocol(1, 4), metadata(SCHEMA, configuration={"delta.enableChangeDataFeed": "true"})],
-            [info(timestamp=2), added],
-            [info(timestamp=3), cdc],
-        ]
-    ):
-        text = "".join(json.dumps(action) + "\n" for action in actions)
-        (table / "_delta_log" / f"{version:020d}.json").write_text(text)
-    return table
+    return log(
+        table,
+        v0=[info(timestamp=1), protocol(1, 4), recorded(SCHEMA)],
+        v1=[info(timestamp=2), add("a.parquet", size=FILE.stat().st_size, stats=stats)],
+        v2=[info(timestamp=3), cdc("cdc.parquet")],
+    )
 
 
 def is_right(rows: pa.Table) -> bool:

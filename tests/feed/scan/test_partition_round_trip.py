@@ -13,11 +13,11 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 
 import tablefeed
+from support.actions import add
 from support.memory_store import MemoryStore
 from tablefeed.errors import DataFileError
 from tablefeed.feed.scan.delta_task import DeltaColumns, DeltaTask
 from tablefeed.feed.scan.task import PartitionColumn, read_task
-from tablefeed.model.actions import AddFile
 from tablefeed.model.schema import Primitive
 
 AT = dt.datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=dt.UTC)
@@ -101,11 +101,10 @@ def test_any_text_is_a_partition_value(texts: list[str], tmp_path_factory: pytes
 
 
 def test_a_partition_value_that_is_none_of_its_type_is_an_error_that_names_the_file() -> None:
-    add = AddFile(path="f", log_path="f", partition_values={"p": "x"}, size_bytes=1, modified_ms=0, data_change=True)
     store = MemoryStore("orders")
     store.replace("f", b"")
     columns = DeltaColumns(partitions={"p": PartitionColumn(physical_name="p", type=Primitive("long"))})
-    task = DeltaTask(url=store.url, storage_options={}, columns=columns).of([add])
+    task = DeltaTask(url=store.url, storage_options={}, columns=columns).of([add("f", partition_values={"p": "x"})])
 
     with pytest.raises(DataFileError, match="'x' is not of type long") as caught:
         list(read_task(task, pa.schema([("p", pa.int64())]), store=store))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,13 +13,13 @@ import pyarrow as pa
 from hypothesis import given, note, target
 from hypothesis import strategies as st
 
+from support.actions import add
 from support.files_with_statistics import LEAVES, MEMBERS, SCHEMA, VALUES, a_file, columns, with_physical_names
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.feed.write.replaced_files import ReplacedFiles
 from tablefeed.feed.write.replacement import Replaces
-from tablefeed.model.actions import AddFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +147,5 @@ def test_where_gives_the_rows_that_duckdb_gives_prunes_none_of_them_and_replaces
             ]
             assert may or not any(passes)
             if where.columns <= of_files.partitions.keys():
-                assert may is replaced.reads(add_of(file.partition)) is all(passes)
+                assert may is replaced.reads(add("f", partition_values=file.partition)) is all(passes)
     target(float(pruned))
-
-
-def add_of(partition: Mapping[str, str | None]) -> AddFile:
-    return AddFile(path="f", log_path="f", size_bytes=1, modified_ms=1, partition_values=partition, data_change=True)

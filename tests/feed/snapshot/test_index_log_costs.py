@@ -9,24 +9,15 @@ from functools import cache
 import pytest
 
 from support.faulty_store import FaultyStore
-from support.index_log import add, json_log, remove, states_of
-from support.memory_store import MemoryStore
+from support.index_log import add, json_log, log_in, remove, states_of
+from support.logs import live_paths
 from tablefeed.errors import LogError, LogGapError, TableNotFoundError, VersionNotFoundError
-from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.timeline import Timeline
 from tablefeed.indextables import names
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import FileAction, Version
 
 pytest.importorskip("fastavro")
-
-
-def opened(files: dict[str, bytes]) -> tuple[IndexTablesLog, FaultyStore]:
-    memory = MemoryStore()
-    for name, data in files.items():
-        memory.put_if_absent(f"{names.LOG_DIR}/{name}", data)
-    store = FaultyStore(memory)
-    return IndexTablesLog(store, location=store.url, storage_options={}), store
 
 
 @cache
@@ -52,18 +43,13 @@ def phantom(version: int) -> dict[str, bytes]:
     return {f"{names.state_dir(version)}/manifest-1234abcd.avro": b"Obj\x01"}
 
 
-def paths(log: IndexTablesLog, version: int | None = None) -> list[str]:
-    snapshot = log.load(None if version is None else Version(version))
-    return sorted(path for batch in snapshot.live_files() for path in batch["log_path"].to_pylist())
-
-
 def calls(store: FaultyStore) -> Counter[str]:
     return Counter(call.operation for call in store.calls)
 
 
 @pytest.mark.parametrize("make", [state_only, native])
 def test_opening_a_table_costs_what_its_newest_state_costs(make: Callable[[int], dict[str, bytes]]) -> None:
-    few, many = opened(make(3)), opened(make(40))
+    few, many = log_in(make(3)), log_in(make(40))
 
     assert many[0].load().version == 40
     assert few[0].load().version == 3
@@ -72,7 +58,7 @@ def test_opening_a_table_costs_what_its_newest_state_costs(make: Callable[[int],
 
 
 def test_of_forty_states_the_newest_is_asked_about_and_no_other() -> None:
-    log, store = opened(state_only(40))
+    log, store = log_in(state_only(40))
     log.load()
 
     asked = {call.name for call in store.calls if call.operation in ("stat", "read") and "state-v" in call.name}
@@ -80,7 +66,7 @@ def test_of_forty_states_the_newest_is_asked_about_and_no_other() -> None:
 
 
 def test_two_searches_for_a_time_read_each_commit_once() -> None:
-    log, store = opened(native(3))
+    log, store = log_in(native(3))
     timeline = Timeline(log.load(), [file for file in log.listing() if file.kind == "commit"])
     first = timeline.first_at_or_after(0)
     calls_before = len(store.calls)
@@ -90,31 +76,31 @@ def test_two_searches_for_a_time_read_each_commit_once() -> None:
 
 
 def test_an_older_version_asks_about_its_own_state() -> None:
-    log, store = opened(state_only(40))
+    log, store = log_in(state_only(40))
 
-    assert len(paths(log, 7)) == 7
+    assert len(live_paths(log, 7)) == 7
     asked = {call.name for call in store.calls if call.operation == "stat" and "state-v" in call.name}
     assert asked == {f"{names.LOG_DIR}/{names.state_name(7)}"}
 
 
 def test_a_listing_from_a_version_on_asks_about_the_states_from_there() -> None:
-    log, store = opened(state_only(40))
+    log, store = log_in(state_only(40))
 
     assert [file.version for file in log.listing(39) if file.kind == "commit"] == [39, 40]
     assert calls(store) == {"list": 1, "directories": 1, "stat": 3}
 
 
 def test_what_is_listed_of_a_state_has_its_size_and_time() -> None:
-    log, _ = opened(state_only(3))
+    log, _ = log_in(state_only(3))
 
     assert all(file.size_bytes > 0 and file.modified_ms > 0 for file in log.listing(1))
 
 
 def test_directories_that_dead_writers_left_are_no_states_wherever_they_are() -> None:
-    log, _ = opened({**state_only(4), **phantom(5), **phantom(6), **phantom(0)})
+    log, _ = log_in({**state_only(4), **phantom(5), **phantom(6), **phantom(0)})
 
     assert log.load().version == 4
-    assert paths(log) == ["v1", "v2", "v3", "v4"]
+    assert live_paths(log) == ["v1", "v2", "v3", "v4"]
     assert [file.version for file in log.listing(3) if file.kind == "commit"] == [3, 4]
     with pytest.raises(VersionNotFoundError, match="holds versions 0 to 4"):
         log.load(Version(5))
@@ -122,9 +108,9 @@ def test_directories_that_dead_writers_left_are_no_states_wherever_they_are() ->
 
 def test_a_directory_without_a_state_between_states_is_a_hole() -> None:
     files = {name: data for name, data in state_only(5).items() if name != names.state_name(3)}
-    log, _ = opened({**files, **phantom(3)})
+    log, _ = log_in({**files, **phantom(3)})
 
-    assert paths(log) == ["v1", "v2", "v3", "v4", "v5"]
+    assert live_paths(log) == ["v1", "v2", "v3", "v4", "v5"]
     with pytest.raises(LogGapError, match="version 3 is missing"):
         log.load(Version(3))
     assert [file.version for file in log.listing() if file.kind == "commit"] == [5]
@@ -132,14 +118,14 @@ def test_a_directory_without_a_state_between_states_is_a_hole() -> None:
 
 def test_the_metadata_is_not_looked_for_in_a_directory_without_a_state() -> None:
     files = {name: data for name, data in state_only(3).items() if name != names.commit_name(0)}
-    log, _ = opened({**files, **phantom(2), **phantom(0)})
+    log, _ = log_in({**files, **phantom(2), **phantom(0)})
 
     with pytest.raises(LogError, match="no metadata"):
         log.load()
 
 
 def test_a_log_of_directories_without_states_is_no_table() -> None:
-    log, _ = opened({**phantom(1), **phantom(2)})
+    log, _ = log_in({**phantom(1), **phantom(2)})
 
     with pytest.raises(TableNotFoundError):
         log.load()

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from support.index_log import METADATA, IndexLog, add, json_log, remove, state_log, states_of
-from support.memory_store import MemoryStore
+from support.index_log import METADATA, IndexLog, add, json_log, log_in, remove, state_log, states_of
+from support.logs import live_paths
 from tablefeed.errors import LogError
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.indextables import names
@@ -29,10 +29,7 @@ def orphan(number: int = 1, *, ms: int = LATER) -> AddFile:
 
 
 def a_log(*parts: Mapping[str, bytes]) -> IndexTablesLog:
-    store = MemoryStore("t")
-    for name, data in {name: data for part in parts for name, data in part.items()}.items():
-        store.put_if_absent(f"{names.LOG_DIR}/{name}", data)
-    return IndexTablesLog(store, location=store.url, storage_options={})
+    return log_in({name: data for part in parts for name, data in part.items()})[0]
 
 
 def made_by(writer: Writer) -> dict[str, bytes]:
@@ -55,11 +52,6 @@ STATES_AS_BYTES = states_of(STATES)
 CHECKPOINTED = checkpointed(3)
 
 
-def paths(log: IndexTablesLog, version: int | None = None) -> list[str]:
-    snapshot = log.load(None if version is None else Version(version))
-    return sorted(path for batch in snapshot.live_files() for path in batch["log_path"].to_pylist())
-
-
 def added(log: IndexTablesLog) -> dict[int, list[str]]:
     """The paths that each version adds."""
     found = {version: log.commit(Version(version)) for version in range(1, 4)}
@@ -72,8 +64,8 @@ def test_commits_of_a_native_writer_behind_the_states_of_a_table_are_passed_over
     log = a_log(SCALA, native({1: [orphan(1)], 2: [orphan(2)]}), STATES_AS_BYTES)
 
     with caplog.at_level(logging.WARNING):
-        assert paths(log) == ["a", "b", "c"]
-        assert paths(log, 1) == ["a"]
+        assert live_paths(log) == ["a", "b", "c"]
+        assert live_paths(log, 1) == ["a"]
         assert added(log) == {1: ["a"], 2: ["b"], 3: ["c"]}
     assert [record.getMessage().partition(" files=")[0] for record in caplog.records] == [
         f"passed over orphan commit table=memory:t file={names.commit_name(version)}" for version in (2, 1)
@@ -122,7 +114,7 @@ def test_what_someone_may_have_seen_is_refused(table: dict[str, bytes], commits:
 def test_beside_a_state_that_may_be_a_native_one_a_commit_is_refused() -> None:
     commits = native({3: [orphan()]})
 
-    assert paths(a_log(SCALA, commits, STATES_AS_BYTES)) == ["a", "b", "c"]
+    assert live_paths(a_log(SCALA, commits, STATES_AS_BYTES)) == ["a", "b", "c"]
     with pytest.raises(LogError, match=r"^\[INDEXTABLES_MIXED_LOG\]"):
         a_log(SCALA, commits, CHECKPOINTED).load()
 
@@ -133,7 +125,7 @@ def test_a_commit_behind_the_newest_state_is_refused_whatever_was_passed_over() 
 
     with pytest.raises(LogError, match=r"^\[INDEXTABLES_MIXED_LOG\].*version 4 is a JSON commit after version 3"):
         log.load()
-    assert paths(log, 3) == ["a", "b", "c"]
+    assert live_paths(log, 3) == ["a", "b", "c"]
 
 
 def test_where_a_native_writer_went_on_from_the_states_its_lost_commits_are_told_by_the_states() -> None:
@@ -141,7 +133,7 @@ def test_where_a_native_writer_went_on_from_the_states_its_lost_commits_are_told
     commits = native({1: [orphan(1)], 2: [orphan(2)], 3: [orphan(3)], 4: [add("d", ms=LATER)]})
     log = a_log(SCALA, commits, states_of({**STATES, 4: {**STATES[3], "d" * 16: [add("d", ms=LATER)]}}))
 
-    assert paths(log) == ["a", "b", "c", "d"]
+    assert live_paths(log) == ["a", "b", "c", "d"]
     assert added(log) == {1: ["a"], 2: ["b"], 3: ["c"]}
     last = log.commit(Version(4))
     assert last is not None
@@ -152,7 +144,7 @@ def test_an_orphan_is_no_step_between_states_of_which_one_is_gone() -> None:
     files = {name: data for name, data in STATES_AS_BYTES.items() if name != names.state_name(2)}
     log = a_log(SCALA, native({1: [orphan(1)], 2: [orphan(2)]}), files)
 
-    assert paths(log) == ["a", "b", "c"]
+    assert live_paths(log) == ["a", "b", "c"]
     with pytest.raises(LogError):
         log.commit(Version(3))
 
@@ -165,4 +157,4 @@ def test_a_commit_that_its_state_holds_is_told_by_itself() -> None:
     )
 
     assert added(log) == {1: ["a"], 2: ["b"], 3: ["c"]}
-    assert paths(log) == ["b", "c"]
+    assert live_paths(log) == ["b", "c"]

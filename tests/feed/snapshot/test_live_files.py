@@ -482,14 +482,11 @@ def put_checksum(log: TableLog, version: int, **values: object) -> None:
         "numFiles": len(LIVE),
         "numMetadata": 1,
         "numProtocol": 1,
-        **metadata_and_protocol(),
+        "metadata": metadata()["metaData"],
+        "protocol": protocol()["protocol"],
         **values,
     }
     log.store.replace(f"_delta_log/{version:020d}.crc", json.dumps(fields).encode())
-
-
-def metadata_and_protocol() -> dict[str, object]:
-    return {"metadata": metadata()["metaData"], "protocol": protocol()["protocol"]}
 
 
 @pytest.mark.parametrize(
