@@ -21,9 +21,8 @@ from pyroaring import BitMap64
 
 from support.julian_files import COMMITTED, FOLDER, file_name
 from tablefeed.data.julian import gregorian_micros, zone_called
-from tablefeed.data.read import FileColumns, ReadPlan, read_batches
+from tablefeed.data.read import FileColumns, ReadPlan, RowSelection, read_batches
 from tablefeed.data.retype import FIELD_ID
-from tablefeed.data.selection import RowSelection
 from tablefeed.errors import DataFileError
 
 DATE, TIMESTAMP, WITHOUT_ZONE = pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")

@@ -18,9 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from tablefeed.data.read import FileColumns, ReadPlan, read_batches
+from tablefeed.data.read import FileColumns, ReadPlan, RowSelection, read_batches
 from tablefeed.data.retype import FIELD_ID
-from tablefeed.data.selection import RowSelection
 from tablefeed.errors import DataFileError, UnsupportedFeatureError
 
 

@@ -16,6 +16,7 @@ from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, Option
 from tablefeed.feed.stream.source_options import Bound, SourceOptions
 from tablefeed.log.plan import Limits
 from tablefeed.spark.at_load import analyse
+from tablefeed.spark.batch import change_bounds
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.source import StreamReader
 from tablefeed.spark.stream_planner import source_options
@@ -28,6 +29,20 @@ def options(**given: str) -> SourceOptions:
 def test_a_start_by_version_and_by_time_is_refused() -> None:
     with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET\]"):
         options(startingVersion="0", startingTimestamp="2024-01-01")
+
+
+@pytest.mark.parametrize(
+    ("given", "error_class"),
+    [
+        ({"startingVersion": "0", "startingTimestamp": "2024"}, "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET"),
+        ({"startingVersion": "0", "endingVersion": "1", "endingTimestamp": "2024"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
+    ],
+)
+def test_a_batch_read_of_changes_takes_a_version_or_a_time_for_each_end(
+    given: dict[str, str], error_class: str
+) -> None:
+    with pytest.raises(ConflictingOptionsError, match=rf"^\[{error_class}\]"):
+        change_bounds(parse_options({"readChangeFeed": "true", **given}, "read of changes"))
 
 
 def test_an_end_by_version_and_by_time_is_refused() -> None:

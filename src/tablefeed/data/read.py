@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from tablefeed.data.conform import Conformer, no_columns
 from tablefeed.data.julian import UnknownZoneError, leaf_for
 from tablefeed.data.required import RequiredColumns
 from tablefeed.data.retype import LossyConversionError, ShreddedVariantError, has_field_ids
-from tablefeed.data.selection import RowSelection
 from tablefeed.errors import TABLE, DataFileError, UnsupportedFeatureError
 from tablefeed.model.limits import MOST_IN_A_LIST
 
@@ -51,6 +51,42 @@ class ReadPlan:
 Share = tuple[int | None, int | None]
 """A part of a file, from a byte to before another; None: from its begin, or to its end. Row groups and blocks belong to
 one share each, so adjacent shares contain each of them once: a row group to the share that has its middle byte."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSelection:
+    """Which rows of a file count: those at positions (from 0) in `only` and not in `without`.
+
+    `only` None: all positions; `without` None: no position.
+    """
+
+    without: BitMap64 | None = None
+    only: BitMap64 | None = None
+
+    @property
+    def row_count(self) -> int:
+        """The least number of rows of a file that has all these positions."""
+        return 1 + max((positions.max() for positions in (self.without, self.only) if positions), default=-1)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row of any file counts."""
+        return self.only is not None and not self.only - (self.without or BitMap64())
+
+    def of(self, batch: pa.RecordBatch, *, first: int) -> pa.RecordBatch:
+        """The rows of `batch` that count, in order; `first` is the position of its first row."""
+        selected = BitMap64(range(first, first + batch.num_rows))
+        if self.only is not None:
+            selected &= self.only
+        if self.without is not None:
+            selected -= self.without
+        if len(selected) == batch.num_rows:
+            return batch
+        if not batch.num_columns:
+            return no_columns(len(selected))
+        positions = BitMap64.to_array(selected.shift(-first))
+        indices = pa.Array.from_buffers(pa.uint64(), len(positions), [None, pa.py_buffer(positions)])
+        return batch.take(indices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

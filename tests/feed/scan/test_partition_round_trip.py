@@ -8,6 +8,7 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
@@ -98,6 +99,18 @@ def test_any_text_is_a_partition_value(texts: list[str], tmp_path_factory: pytes
     table = tablefeed.open_table(path)
 
     assert table.to_arrow().sort_by("n")["p"].to_pylist() == [text or None for text in texts]
+
+
+def test_a_partition_value_that_the_log_lacks_is_null_whatever_the_file_has() -> None:
+    store = MemoryStore("orders")
+    with store.create("f") as file:
+        pq.write_table(pa.table({"n": [1, 2], "p": [7, 7]}), file)
+    columns = DeltaColumns(partitions={"p": PartitionColumn(physical_name="p", type=Primitive("long"))})
+    task = DeltaTask(url=store.url, storage_options={}, columns=columns).of([add("f", partition_values={})])
+
+    (batch,) = read_task(task, pa.schema([("n", pa.int64()), ("p", pa.int64())]), store=store)
+
+    assert batch.to_pylist() == [{"n": 1, "p": None}, {"n": 2, "p": None}]
 
 
 def test_a_partition_value_that_is_none_of_its_type_is_an_error_that_names_the_file() -> None:

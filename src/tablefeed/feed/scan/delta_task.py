@@ -21,7 +21,7 @@ from tablefeed.store import Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tablefeed.data.selection import RowSelection
+    from tablefeed.data.read import RowSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def _stored(columns: DeltaColumns, schema: pa.Schema) -> pa.Schema | None:
 def _selection(file: ParquetFile, files: TableFiles) -> RowSelection | None:
     if file.deletion_vector is None and file.only_in is None:
         return None
-    from tablefeed.data.selection import RowSelection
+    from tablefeed.data.read import RowSelection
     from tablefeed.feed.scan.vectors import deleted_positions
 
     without, only = (
