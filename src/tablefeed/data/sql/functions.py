@@ -30,10 +30,6 @@ def call(c: Call, name: str) -> Term:
     return make(c)
 
 
-def _if(c: Call) -> Term:
-    return operators.case(c, [(c.arguments[0], c.arguments[1])], c.arguments[2])
-
-
 def _nullif(c: Call) -> Term:
     same = operators.compare(c, "=", *c.arguments)
     null = Term(type=c.arguments[0].type, sql=f"NULL::{duck(c.arguments[0].type)}")
@@ -43,14 +39,6 @@ def _nullif(c: Call) -> Term:
 def _nvl2(c: Call) -> Term:
     condition = loose(kinds.BOOLEAN, c.arguments[:1], "({} IS NOT NULL)")
     return operators.case(c, [(condition, c.arguments[1])], c.arguments[2])
-
-
-def _tested(sql: str) -> tuple[Sequence[int], Maker]:
-    return (1,), lambda c: loose(kinds.BOOLEAN, c.arguments, sql)
-
-
-def _isnan(c: Call) -> Term:
-    return loose(kinds.BOOLEAN, [cast(c.scope, c.arguments[0], kinds.DOUBLE)], "coalesce(isnan({}), false)")
 
 
 def _assert_true(c: Call) -> Term:
@@ -92,12 +80,8 @@ def _rounded(c: Call, name: str) -> Term:
     return c.strict(kind, [term], f"TRY_CAST({name}({{}}) AS {duck(kind)})", Failure.OVERFLOW)
 
 
-def _remainder(c: Call) -> Term:
-    return operators.calculate(c, "%", *c.arguments)
-
-
 def _pmod(c: Call) -> Term:
-    rest = c.scope.bound(_remainder(c))
+    rest = c.scope.bound(operators.calculate(c, "%", *c.arguments))
     if rest.type not in kinds.INTEGRALS:
         raise c.refuse("it is evaluated for whole numbers")
     divisor = cast(c.scope, c.arguments[1], rest.type)
@@ -150,10 +134,6 @@ def _array_size(c: Call) -> Term:
     return c.strict(kinds.INT, [_array(c)], "len({})::INTEGER")
 
 
-def _compact(c: Call) -> Term:
-    return c.strict(_array(c).type, c.arguments, _NOT_NULL)
-
-
 def _contains(c: Call) -> Term:
     found, unknown = "list_contains({0}, {1})", f"len({{0}}) > len({_NOT_NULL})"
     sql = f"CASE WHEN {{1}} IS NULL OR (NOT {found} AND {unknown}) THEN NULL ELSE {found} END"
@@ -191,18 +171,19 @@ def _member(c: Call) -> Term:
     return value
 
 
+_IS_NAN = "coalesce(isnan({}), false)"
 _CASTS = (kinds.DATE, kinds.TIMESTAMP, kinds.INT, kinds.LONG, kinds.STRING, kinds.DOUBLE, kinds.BOOLEAN)
 
 FUNCTIONS: Known = {
-    "if": ((3,), _if),
+    "if": ((3,), lambda c: operators.case(c, [(c.arguments[0], c.arguments[1])], c.arguments[2])),
     "coalesce": (ANY, operators.coalesced),
     "nvl": ((2,), operators.coalesced),
     "ifnull": ((2,), operators.coalesced),
     "nullif": ((2,), _nullif),
     "nvl2": ((3,), _nvl2),
-    "isnull": _tested("({} IS NULL)"),
-    "isnotnull": _tested("({} IS NOT NULL)"),
-    "isnan": ((1,), _isnan),
+    "isnull": ((1,), lambda c: loose(kinds.BOOLEAN, c.arguments, "({} IS NULL)")),
+    "isnotnull": ((1,), lambda c: loose(kinds.BOOLEAN, c.arguments, "({} IS NOT NULL)")),
+    "isnan": ((1,), lambda c: loose(kinds.BOOLEAN, [cast(c.scope, c.arguments[0], kinds.DOUBLE)], _IS_NAN)),
     "greatest": (ANY[1:], lambda c: operators.extreme(c, "greatest")),
     "least": (ANY[1:], lambda c: operators.extreme(c, "least")),
     "abs": ((1,), lambda c: operators.signed(c, "abs({0})")),
@@ -210,7 +191,7 @@ FUNCTIONS: Known = {
     "ceiling": ((1,), lambda c: _rounded(c, "ceil")),
     "floor": ((1,), lambda c: _rounded(c, "floor")),
     "round": ((1, 2), lambda c: _rounded(c, "")),
-    "mod": ((2,), _remainder),
+    "mod": ((2,), lambda c: operators.calculate(c, "%", *c.arguments)),
     "pmod": ((2,), _pmod),
     "hash": (ANY, _hash),
     "assert_true": ((1,), _assert_true),
@@ -220,7 +201,7 @@ FUNCTIONS: Known = {
     "cardinality": ((1,), _size),
     "array_size": ((1,), _array_size),
     "array_contains": ((2,), _contains),
-    "array_compact": ((1,), _compact),
+    "array_compact": ((1,), lambda c: c.strict(_array(c).type, c.arguments, _NOT_NULL)),
     "array_append": ((2,), _put("list_append({0}, {1})")),
     "array_prepend": ((2,), _put("list_prepend({1}, {0})")),
     "array_insert": ((3,), _put("list_prepend({1}, {0})")),

@@ -67,14 +67,6 @@ def _texts(c: Call) -> list[Term]:
     return [c.argument(i, "s") for i in range(len(c.arguments))]
 
 
-def _concat(c: Call) -> Term:
-    return c.strict(STRING, _texts(c), f"({' || '.join('{}' for _ in c.arguments)})")
-
-
-def _concat_ws(c: Call) -> Term:
-    return loose(STRING, _texts(c), f"concat_ws({', '.join('{}' for _ in c.arguments)})")
-
-
 def _utf_8(takes: str, gives: DataType, sql: str, failure: Failure | None = None) -> Maker:
     def make(c: Call) -> Term:
         if c.literal(1).lower() != "utf-8":
@@ -128,8 +120,8 @@ TEXT_FUNCTIONS: Known = {
     "substr": ((2, 3), _substring),
     "left": simple("si", STRING, _end("left")),
     "right": simple("si", STRING, _end("right")),
-    "concat": (ANY, _concat),
-    "concat_ws": (ANY[1:], _concat_ws),
+    "concat": (ANY, lambda c: c.strict(STRING, _texts(c), f"({' || '.join('{}' for _ in c.arguments)})")),
+    "concat_ws": (ANY[1:], lambda c: loose(STRING, _texts(c), f"concat_ws({', '.join('{}' for _ in c.arguments)})")),
     "startswith": simple("ss", BOOLEAN, "starts_with({}, {})"),
     "endswith": simple("ss", BOOLEAN, "ends_with({}, {})"),
     "contains": simple("ss", BOOLEAN, "contains({}, {})"),

@@ -47,10 +47,6 @@ def _now(c: Call) -> Term:
     return Term(type=TIMESTAMP, sql=f"{c.scope.now_us}::BIGINT")
 
 
-def _today(c: Call) -> Term:
-    return cast(c.scope, _now(c), DATE)
-
-
 def _date_trunc(c: Call) -> Term:
     moment = c.scope.bound(c.argument(1, "t"))
     clock = c.scope.bound(times.truncated_clock(c.scope, moment, c.literal(0)))
@@ -91,6 +87,6 @@ TIME_FUNCTIONS: Known = {
     "timestamp_micros": simple("n", TIMESTAMP, "{}"),
     "current_timestamp": ((0,), _now),
     "now": ((0,), _now),
-    "current_date": ((0,), _today),
-    "curdate": ((0,), _today),
+    "current_date": ((0,), lambda c: cast(c.scope, _now(c), DATE)),
+    "curdate": ((0,), lambda c: cast(c.scope, _now(c), DATE)),
 }

@@ -63,10 +63,6 @@ def _joined(scope: Scope, node: exp.Expr) -> Term:
     return operators.both(c, node.key.upper(), *(operators.as_condition(c, term) for term in c.arguments))
 
 
-def _not(c: Call) -> Term:
-    return c.strict(BOOLEAN, [operators.as_condition(c, c.arguments[0])], "(NOT {})")
-
-
 def _is(scope: Scope, node: exp.Expr) -> Term:
     from sqlglot import exp
 
@@ -117,14 +113,6 @@ def _case(scope: Scope, node: exp.Expr) -> Term:
         branches.append((condition, translate(scope, branch.args["true"])))
     otherwise = node.args.get("default")
     return operators.case(c, branches, _NULL if otherwise is None else translate(scope, otherwise))
-
-
-def _called(scope: Scope, node: exp.Expr) -> Term:
-    return functions.call(_call(scope, node, node.expressions), str(node.this))
-
-
-def _extract(scope: Scope, node: exp.Expr) -> Term:
-    return functions.extract(_call(scope, node, [node.expression]), str(node.this.name))
 
 
 def _cast(scope: Scope, node: exp.Expr) -> Term:
@@ -212,10 +200,6 @@ def _binary(make: Callable[[Call, str, Term, Term], Term], operator: str) -> tup
     return lambda c: make(c, operator, *c.arguments), _BOTH
 
 
-def _function(name: str, *names: str) -> tuple[Maker, tuple[str, ...]]:
-    return lambda c: functions.call(c, name), names
-
-
 _BOTH = ("this", "expression")
 _COMPARISONS = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=", "nullsafeeq": "<=>"}
 _SUMS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "DIV"}
@@ -223,14 +207,14 @@ _IGNORED = ("typed", "safe")
 """What sqlglot notes about its own translation."""
 _OPERATORS: Mapping[str, tuple[Maker, tuple[str, ...]]] = {
     "paren": (lambda c: c.arguments[0], ("this",)),
-    "not": (_not, ("this",)),
+    "not": (lambda c: c.strict(BOOLEAN, [operators.as_condition(c, c.arguments[0])], "(NOT {})"), ("this",)),
     **{key: _binary(operators.compare, operator) for key, operator in _COMPARISONS.items()},
     **{key: _binary(operators.calculate, operator) for key, operator in _SUMS.items()},
-    "dpipe": _function("concat", *_BOTH),
+    "dpipe": (lambda c: functions.call(c, "concat"), _BOTH),
     "between": (operators.between, ("this", "low", "high")),
     "in": (operators.among, ("this", "expressions")),
-    "if": _function("if", "this", "true", "false"),
-    "trim": _function("trim", "this"),
+    "if": (lambda c: functions.call(c, "if"), ("this", "true", "false")),
+    "trim": (lambda c: functions.call(c, "trim"), ("this",)),
     "bracket": (operators.element, ("this", "expressions")),
 }
 """The kinds of nodes that only depend on the terms of their parts, and these parts in order."""
@@ -245,8 +229,8 @@ _NODES: Mapping[str, tuple[Callable[[Scope, exp.Expr], Term], tuple[str, ...]]] 
     "boolean": (lambda _, node: Term(type=BOOLEAN, sql="true" if node.this else "false"), ("this",)),
     "null": (lambda _, __: _NULL, ()),
     "case": (_case, ("this", "ifs", "default")),
-    "anonymous": (_called, ("this", "expressions")),
-    "extract": (_extract, _BOTH),
+    "anonymous": (lambda s, n: functions.call(_call(s, n, n.expressions), str(n.this)), ("this", "expressions")),
+    "extract": (lambda s, n: functions.extract(_call(s, n, [n.expression]), str(n.this.name)), _BOTH),
     "cast": (_cast, ("this", "to", "_type")),
     "trycast": (_cast, ("this", "to", "_type")),
     "column": (_column, ("this", "table", "db", "catalog")),
