@@ -24,10 +24,11 @@ import tablefeed
 from benchmarks import commits, environment, logs, workloads
 from benchmarks.bench import WARM_UP_BATCHES, percentile
 from benchmarks.workloads import OLD, YOUNG
+from tablefeed.feed.arguments import Bound
 from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.source_options import Bound, SourceOptions
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 from tablefeed.store import LocalStore, Store, open_store

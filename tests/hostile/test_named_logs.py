@@ -20,7 +20,8 @@ from hostile.logs import SCHEMA as COLUMNS
 from hostile.ways_in import OTHER_WAYS, ask, ask_everything, streamed
 from support.logs import add, commit_path, info, metadata, protocol, remove, txn
 from tablefeed import errors
-from tablefeed.feed.stream.source_options import Bound, SourceOptions
+from tablefeed.feed.arguments import Bound
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.admission import ChangePolicy
 
 A, D, E = (quote(path) for path in DATA)

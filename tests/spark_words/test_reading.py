@@ -13,7 +13,8 @@ from pyspark.sql.types import StructType
 
 import tablefeed
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, OptionError
-from tablefeed.feed.stream.source_options import Bound, SourceOptions
+from tablefeed.feed.arguments import Bound
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 from tablefeed.spark.at_load import analyse
 from tablefeed.spark.batch import change_bounds

@@ -11,10 +11,11 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
+from tablefeed.feed.arguments import Bound
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.source_options import Bound, SourceOptions
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.spark.at_load import analyse
 from tablefeed.spark.source import StreamReader
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from support.actions import add as an_add
 from support.faulty_store import Fault, FaultyStore
 from support.memory_store import MemoryStore
+from tablefeed.feed.arguments import Bound
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Operation, Surroundings, Transaction, batch_write, micro_batch
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -19,7 +20,7 @@ from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.source_options import Bound, SourceOptions
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.feed.write.write_rules import WriteRules

@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, tzinfo
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tablefeed.errors import IllegalOptionError, MissingPathError, SchemaMismatchError, naming
 
@@ -20,6 +22,25 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 _MOST = 2**63 - 1
 """The largest long: log versions and txn versions are longs in the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The begin or the end of a read as the user named it: by `version`, by `timestamp`, or not at all.
+
+    A timestamp that names no zone is read in `time_zone`, in UTC where that is None. Unless the bound is `inclusive`,
+    the commit at the bound itself is not delivered. Only a stream begins at "latest".
+    """
+
+    version: int | Literal["latest"] | None = None
+    timestamp: str | datetime | date | None = None
+    time_zone: tzinfo | None = None
+    inclusive: bool = True
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the user named this bound."""
+        return self.version is not None or self.timestamp is not None
 
 
 def location(url: object) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, UnsupportedOptionError
 from tablefeed.feed.api.changes import change_tasks
-from tablefeed.feed.changes.change_range import ChangeBounds
+from tablefeed.feed.arguments import Bound
 from tablefeed.spark.options import (
     ParsedOptions,
-    check_bounds,
+    bounds_of,
     parse_options,
     schema_given,
     table_path,
@@ -64,7 +63,8 @@ class BatchReader(DataSourceReader):
 
             tasks = snapshot_tasks(self._path, **chosen)
         else:
-            tasks = change_tasks(self._path, self._bounds, **chosen)
+            start, end = self._bounds
+            tasks = change_tasks(self._path, start=start, end=end, **chosen)
         return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -72,27 +72,19 @@ class BatchReader(DataSourceReader):
         return read_partition(partition, self._schema)
 
 
-def change_bounds(parsed: ParsedOptions) -> ChangeBounds:
+def change_bounds(parsed: ParsedOptions) -> tuple[Bound, Bound]:
     """Gives the range of changes that the user asked for. Raises OptionError for none, or more than one."""
     if parsed["versionAsOf"] is not None or parsed["timestampAsOf"] is not None:
         raise ConflictingOptionsError(
             options=("readChangeFeed", "versionAsOf"),
             remedy="Changes are read from a range of versions. Set startingVersion instead.",
         )
-    check_bounds(parsed)
-    if parsed["startingVersion"] is None and parsed["startingTimestamp"] is None:
+    start, end = bounds_of(parsed)
+    if not start.is_named:
         raise IllegalOptionError(
             option="readChangeFeed",
             value="true",
             explain="needs startingVersion or startingTimestamp, the begin of the range",
             error_class="DELTA_NO_START_FOR_CDC_READ",
         )
-    return ChangeBounds(
-        start_version=parsed["startingVersion"],
-        end_version=parsed["endingVersion"],
-        start_timestamp=parsed["startingTimestamp"],
-        end_timestamp=parsed["endingTimestamp"],
-        time_zone=parsed["timeZone"] or UTC,
-        start_inclusive=parsed["startingBoundInclusive"],
-        end_inclusive=parsed["endingBoundInclusive"],
-    )
+    return start, end

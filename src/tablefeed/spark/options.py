@@ -20,6 +20,7 @@ from tablefeed.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
+from tablefeed.feed.arguments import Bound
 from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE, TrackingOptions
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX
 from tablefeed.spark.option_tables import IGNORED, NOT_YET, SPECS
@@ -185,14 +186,27 @@ def schema_given() -> UnsupportedOptionError:
     )
 
 
-def check_bounds(parsed: ParsedOptions) -> None:
-    """Refuses a version and a timestamp for the same end of a stream or of a range of changes."""
+def bounds_of(parsed: ParsedOptions) -> tuple[Bound, Bound]:
+    """Gives the begin and the end of a stream or of a range of changes.
+
+    Raises ConflictingOptionsError for a version and a timestamp of the same bound.
+    """
     for option, other, error_class in (
         ("startingVersion", "startingTimestamp", "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET"),
         ("endingVersion", "endingTimestamp", "DELTA_MULTIPLE_CDC_BOUNDARY"),
     ):
         if parsed[option] is not None and parsed[other] is not None:
             raise ConflictingOptionsError(options=(option, other), remedy="Set one of them.", error_class=error_class)
+    start, end = (
+        Bound(
+            version=parsed[f"{side}Version"],
+            timestamp=parsed[f"{side}Timestamp"],
+            time_zone=parsed["timeZone"],
+            inclusive=parsed[f"{side}BoundInclusive"],
+        )
+        for side in ("starting", "ending")
+    )
+    return start, end
 
 
 def check_txn_pair(app_id: str | None, txn_version: int | None) -> None:

@@ -19,14 +19,14 @@ from tablefeed.errors import ConflictingOptionsError, OptionError, TablefeedErro
 from tablefeed.feed.stream.lag import lag_to_json
 from tablefeed.feed.stream.offset_json import offset_from_json, offset_to_json
 from tablefeed.feed.stream.source import StreamSource, open_source
-from tablefeed.feed.stream.source_options import Bound, SourceOptions
+from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
 from tablefeed.spark.options import (
     ParsedOptions,
-    check_bounds,
+    bounds_of,
     check_tracking,
     event_time_column,
     parse_options,
@@ -150,7 +150,7 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
     Raises ConflictingOptionsError for options that exclude each other, such as two starts. Raises IllegalOptionError
     where only one of withEventTimeOrder and eventTimeColumn is set.
     """
-    check_bounds(parsed)
+    start, end = bounds_of(parsed)
     check_tracking(parsed)
     files, size_bytes, rows = (parsed[f"max{what}PerTrigger"] for what in ("Files", "Bytes", "Rows"))
     change_feed = parsed["readChangeFeed"] or parsed["readChangeData"]
@@ -161,15 +161,6 @@ def source_options(parsed: ParsedOptions) -> SourceOptions:
         )
     if files is None and size_bytes is None and rows is None:
         files = DEFAULT_MAX_FILES
-    start, end = (
-        Bound(
-            version=parsed[f"{side}Version"],
-            timestamp=parsed[f"{side}Timestamp"],
-            time_zone=parsed["timeZone"],
-            inclusive=parsed[f"{side}BoundInclusive"],
-        )
-        for side in ("starting", "ending")
-    )
     return SourceOptions(
         start=start,
         end=end,

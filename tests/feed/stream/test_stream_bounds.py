@@ -28,9 +28,9 @@ from support.logs import (
     remove,
 )
 from tablefeed.errors import IllegalOptionError, TableError, VersionNotFoundError
+from tablefeed.feed.arguments import Bound
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
-from tablefeed.feed.stream.source_options import Bound
 from tablefeed.feed.stream.stream_bounds import Ending
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version

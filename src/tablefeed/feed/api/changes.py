@@ -13,10 +13,10 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from tablefeed.errors import naming
-from tablefeed.feed.arguments import delivered, location, selected, store_options, switch
+from tablefeed.feed.arguments import Bound, delivered, location, selected, store_options, switch
 from tablefeed.feed.changes.change_files import ChangeReader, change_schema, row_change
 from tablefeed.feed.changes.change_partitions import partitioned
-from tablefeed.feed.changes.change_range import ChangeBounds, change_versions
+from tablefeed.feed.changes.change_range import change_versions
 from tablefeed.feed.changes.change_rules import (
     ChangesRecorded,
     OneSchema,
@@ -82,13 +82,9 @@ def changes(
     log = open_log(location(url), store_options(storage_options))
     newest = log.load()
     log_files = log.listing()
-    bounds = ChangeBounds(
-        start_version=start_version,
-        end_version=end_version,
-        start_timestamp=start_timestamp,
-        end_timestamp=end_timestamp,
-    )
-    versions = change_versions(bounds, newest, log_files)
+    start = Bound(version=start_version, timestamp=start_timestamp)
+    end = Bound(version=end_version, timestamp=end_timestamp)
+    versions = change_versions(start, end, newest, log_files)
     with naming(log.url):
         feed = _open_feed(newest, versions, mode, compute_updates=compute_updates) if versions else None
         if feed is not None:
@@ -104,14 +100,15 @@ def changes(
 
 def change_tasks(
     url: str,
-    bounds: ChangeBounds,
     *,
+    start: Bound,
+    end: Bound,
     version: int,
     storage_options: Mapping[str, str],
     where: str | None = None,
     least_tasks: int | None = None,
 ) -> list[ScanTask]:
-    """Gives the recorded changes of the versions that `bounds` mean, spread over tasks.
+    """Gives the recorded changes of the versions from `start` to `end`, spread over tasks.
 
     `version` is the newest version of the table for this read; rows have its schema. `where` may name only the table's
     columns, and leaves out rows but no file. Raises as `changes` and `row_filter` do, before a row is read.
@@ -119,7 +116,7 @@ def change_tasks(
     log = open_log(url, storage_options)
     newest = log.load(Version(version))
     log_files = log.listing()
-    versions = change_versions(bounds, newest, log_files)
+    versions = change_versions(start, end, newest, log_files)
     if not versions:
         return []
     with naming(log.url):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import tzinfo
 from typing import Literal
 
+from tablefeed.feed.arguments import Bound
 from tablefeed.feed.changes.java_regex import JavaRegex
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
@@ -17,25 +17,6 @@ TYPE_CHANGE = "allowSourceColumnTypeChange"
 
 Allowed = Mapping[str, int | Literal["always"] | None]
 """By option, which changes of its kind the user allows: the change of one version, all of them, or none (None)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """The begin or the end of a stream as the user named it: by `version`, by `timestamp`, or not at all.
-
-    A timestamp that names no zone is read in `time_zone`, in UTC where that is None. Unless the bound is `inclusive`,
-    the commit at the bound itself is not delivered.
-    """
-
-    version: int | Literal["latest"] | None = None
-    timestamp: str | None = None
-    time_zone: tzinfo | None = None
-    inclusive: bool = True
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the user named this bound."""
-        return self.version is not None or self.timestamp is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ import logging
 from datetime import UTC
 
 from tablefeed.errors import IllegalOptionError, LogError, TableError, VersionNotFoundError
+from tablefeed.feed.arguments import Bound
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.snapshot.timeline import Timeline, parse_timestamp
-from tablefeed.feed.stream.source_options import Bound
 from tablefeed.feed.timestamp_text import read_timestamp
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
@@ -113,7 +113,7 @@ class Ending:
         version, timestamp = self._end.version, self._end.timestamp
         return IllegalOptionError(
             option="endingVersion" if timestamp is None else "endingTimestamp",
-            value=str(version) if timestamp is None else timestamp,
+            value=str(version if timestamp is None else timestamp),
             explain=f"is before the start, which is version {first}",
             error_class="DELTA_INVALID_CDC_RANGE",
         )
@@ -143,14 +143,14 @@ def _timeline(newest: Snapshot) -> Timeline:
 def _last_millisecond(end: Bound) -> int:
     """The last whole millisecond within `end`: commit times have no smaller unit."""
     until_ms = _moment(end, option="endingTimestamp")
-    read = read_timestamp(end.timestamp or "")
+    read = read_timestamp(str(end.timestamp))
     is_whole = read is None or read.microsecond % 1000 == 0
     return until_ms if end.inclusive or not is_whole else until_ms - 1
 
 
 def _moment(bound: Bound, *, option: str) -> int:
     """The timestamp of `bound` in milliseconds since 1970 UTC, rounded down as Delta-Spark does."""
-    text, zone = bound.timestamp or "", bound.time_zone
+    text, zone = str(bound.timestamp), bound.time_zone
     at_ms = parse_timestamp(text, argument=option, zone=zone or UTC)
     read = read_timestamp(text)
     if read is not None and read.tzinfo is None:
