@@ -16,14 +16,11 @@ from support.faulty_store import FaultyStore
 from support.memory_store import MemoryStore
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader, log_path
-from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.indextables import names
-from tablefeed.indextables.log import avro_file, columns, listing, replay, state_writer, version_file
+from tablefeed.indextables.log import avro_file, columns, listing, state_writer, version_file
 from tablefeed.indextables.log.avro_state import Manifest, State
 from tablefeed.indextables.log.schema_registry import DocMappings
 from tablefeed.indextables.log.version_file import Writer
-from tablefeed.log.facts import fold
-from tablefeed.log.replay import live_files
 from tablefeed.model.actions import (
     AddFile,
     Commit,
@@ -102,12 +99,17 @@ class IndexLog:
         return cls({str(path.relative_to(log)): path.read_bytes() for path in log.rglob("*") if path.is_file()})
 
     @cached_property
-    def reader(self) -> IndexReader:
-        """Reads these files from a store in memory."""
+    def table(self) -> IndexTablesLog:
+        """The table whose log these files are, in memory."""
         store = MemoryStore("events", now_ms=lambda: 7)
         for name, data in self.files.items():
             store.replace(log_path(name), data)
-        return IndexReader(store)
+        return IndexTablesLog(store, location=store.url, storage_options={})
+
+    @property
+    def reader(self) -> IndexReader:
+        """Reads the files of the log one by one."""
+        return IndexReader(self.table.store)
 
     @property
     def log(self) -> listing.Log:
@@ -116,21 +118,18 @@ class IndexLog:
         return listing.read_listing(file for file in found if file is not None)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
-        """The table at `version`, by default the newest: from another base where one cannot be read."""
-        wanted = None if version is None else Version(version)
-        best = NextBest(
-            lambda without: listing.segment_of(self.log, wanted, url=URL, without=without),
-            lambda segment, _: frozenset({segment.base.name} if segment.base else ()),
+        """The table at `version`, by default the newest."""
+        found = self.table.load(None if version is None else Version(version))
+        batches = self.table.files_of(found.version, found.unreadable)
+        return Snapshot(
+            facts=found.facts, files={add.path: add for batch in batches for add in columns.to_add_files(batch)}
         )
-        return best.read(self._read)
 
     def change(self, version: int) -> Commit:
         """What `version` changed."""
-        source = listing.change_source(self.log, Version(version), url=URL)
-        if not isinstance(source, listing.StateChange):
-            return self.commit(source)
-        store = self.reader.store
-        return IndexTablesLog(store, location=store.url, storage_options={})._state_change(source)
+        found = self.table.commit(Version(version))
+        assert found is not None
+        return found
 
     def commit(self, file: LogFile) -> Commit:
         """The JSON commit in `file`."""
@@ -143,19 +142,6 @@ class IndexLog:
     def live_in(self, state: State) -> Iterator[pa.RecordBatch]:
         """The live files of a state."""
         return self.reader.live_in(state)
-
-    def _read(self, segment: listing.Segment) -> Snapshot:
-        base, _ = self.reader.base_facts(self.log, segment.base)
-        if segment.twin is not None:
-            twin = segment.twin
-            where = replay.parted(self.commit(twin.commit), self.live_in(self.state(twin.state)))
-            if where is not None:
-                raise replay.parted_error(twin.commit.version, where, url=URL)
-        commits = [self.commit(file) for file in segment.commits]
-        turns = ([columns.of_commit(commit)] for commit in reversed(commits))
-        files = live_files(self.reader.base_files(self.log, segment.base), turns)
-        adds = [add for batch in files for add in columns.to_add_files(batch)]
-        return Snapshot(facts=fold(base, commits), files={add.path: add for add in adds})
 
 
 def rows_by_version(log: IndexLog, versions: Iterable[int]) -> list[tuple[int, int, int]]:
