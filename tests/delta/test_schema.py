@@ -262,9 +262,8 @@ def test_a_type_that_no_table_has_is_refused_with_what_to_cast_it_to(arrow: pa.D
 
 
 def test_rows_with_names_that_differ_in_case_alone_are_refused() -> None:
-    with pytest.raises(SchemaMismatchError, match="two columns id and ID") as caught:
+    with pytest.raises(SchemaMismatchError, match=r"DELTA_DUPLICATE_COLUMNS_FOUND.*two columns id and ID"):
         from_arrow(pa.schema([("id", pa.int8()), ("ID", pa.int8())]))
-    assert caught.value.error_class == "DELTA_DUPLICATE_COLUMNS_FOUND"
 
 
 def test_a_map_with_void_keys_is_refused_as_arrow_has_none() -> None:

@@ -157,9 +157,8 @@ def test_a_hole_before_the_checkpoint_or_after_the_version_does_no_harm() -> Non
 
 
 def test_a_log_that_is_cut_off_at_its_begin_and_has_no_checkpoint_is_truncated() -> None:
-    with pytest.raises(LogError, match="before version 3 are gone") as caught:
+    with pytest.raises(LogError, match=r"DELTA_TRUNCATED_TRANSACTION_LOG.*before version 3 are gone"):
         built(commits(3, 4) + parts(3, of=2, without=2))
-    assert caught.value.error_class == "DELTA_TRUNCATED_TRANSACTION_LOG"
 
 
 @pytest.mark.parametrize(
@@ -201,9 +200,8 @@ def test_a_checkpoint_with_a_uuid_in_its_name_is_a_checkpoint() -> None:
         version=Version(3), checkpoint=tuple(v2_checkpoint(2)), commits=tuple(commits(3))
     )
     assert (built(v2_checkpoint(4)).version, earliest_reproducible(listing)) == (4, 2)
-    with pytest.raises(LogError) as caught:
+    with pytest.raises(LogError, match="DELTA_TRUNCATED_TRANSACTION_LOG"):
         built(listing, without=_names(v2_checkpoint(2)))
-    assert caught.value.error_class == "DELTA_TRUNCATED_TRANSACTION_LOG"
 
 
 # --- compactions -----------------------------------------------------------------------------------------------------

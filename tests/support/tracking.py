@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.logs import TABLE_ID, Action, col, delivered, meta, metadata, protocol, source_options, struct
 from tablefeed.delta.schema.schema_string import parse_schema
+from tablefeed.errors import MetadataEvolvedError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.schema_analysis import tracked_schema
 from tablefeed.feed.stream.source import StreamSource
@@ -68,6 +71,11 @@ class Checkpoint:
         for _ in self.batches(source, limits or Limits()):
             pass
         return self.files[first:]
+
+    def evolves(self, **options: Any) -> None:
+        """Runs the query to where it stops for a change of its table's metadata."""
+        with pytest.raises(MetadataEvolvedError):
+            self.start(**options)
 
     def source(self, *, allowed: Allowed | None = None, **options: Any) -> StreamSource:
         """The feed as a new DataFrame has it."""

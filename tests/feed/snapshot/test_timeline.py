@@ -136,9 +136,8 @@ def test_a_version_whose_commit_is_gone_has_no_time() -> None:
         version_at(log, 2000)
     for version in (5, 6):
         log.store.delete(commit_path(version))
-    with pytest.raises(TableError, match="none that can be read") as caught:
+    with pytest.raises(TableError, match=r"DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION.*none that can be read"):
         version_at(log, 2000)
-    assert caught.value.error_class == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
     assert log.load().version == 4
 
 

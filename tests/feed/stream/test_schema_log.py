@@ -55,10 +55,8 @@ def test_an_entry_is_written_once_and_the_second_writer_is_told_what_to_do() -> 
     first = log.newest()
 
     assert log.add(tracked(3), after=first).number == 1
-    with pytest.raises(SchemaLogError, match="streamingSourceTrackingId") as caught:
+    with pytest.raises(SchemaLogError, match=r"DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT.*streamingSourceTrackingId"):
         log.add(tracked(4), after=first)
-
-    assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
     assert log.newest() == TrackedEntry(number=1, metadata=tracked(3))
 
 
@@ -92,9 +90,8 @@ def test_an_entry_whose_put_was_not_answered_is_there_for_the_next_query() -> No
 def test_an_entry_of_another_table_is_refused() -> None:
     log = a_log(MemoryStore("tracked"), tracked(0, table_id="another"))
 
-    with pytest.raises(SchemaLogError, match="another") as caught:
+    with pytest.raises(SchemaLogError, match=r"DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID.*another"):
         log.newest()
-    assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID"
 
 
 def test_an_entry_that_is_gone_is_missed_where_a_later_one_follows_it() -> None:
@@ -104,9 +101,8 @@ def test_an_entry_that_is_gone_is_missed_where_a_later_one_follows_it() -> None:
     newest = log.newest()
     assert newest is not None
 
-    with pytest.raises(SchemaLogError, match="no entry 0") as caught:
+    with pytest.raises(SchemaLogError, match=r"DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED.*no entry 0"):
         log.before(newest)
-    assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED"
 
 
 @pytest.mark.parametrize(("tracking_id", "suffix"), [(None, ""), ("one", "_one")])

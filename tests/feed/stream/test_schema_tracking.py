@@ -64,8 +64,7 @@ def test_each_kind_of_change_is_a_barrier(table: LocalStore, query: Checkpoint, 
     query.start()
     put(table, 2, [*change, add("b", partitionValues={"id": "7"})])
 
-    with pytest.raises(MetadataEvolvedError):
-        query.start()
+    query.evolves()
 
     assert query.start() == [[], ["b"]]
 
@@ -149,12 +148,10 @@ def test_a_dataframe_from_before_a_change_is_not_read_with(table: LocalStore, qu
     query.start()
     before = query.source()
     put(table, 2, [ADDED, add("b")])
-    with pytest.raises(MetadataEvolvedError):
-        query.start()
+    query.evolves()
 
-    with pytest.raises(SchemaChangedError, match="Make a new DataFrame") as caught:
+    with pytest.raises(SchemaChangedError, match=r"DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART.*Make a new DataFrame"):
         before.latest(reached(2), Limits())
-    assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART"
 
 
 def test_a_commit_that_cannot_be_delivered_stops_the_stream_before_its_barrier(
@@ -175,10 +172,8 @@ def test_consecutive_changes_without_files_become_one(table: LocalStore, query: 
     put(table, 5, [add("b")])
     put(table, 6, [ADDED])
 
-    with pytest.raises(MetadataEvolvedError):
-        query.start()
-    with pytest.raises(MetadataEvolvedError):
-        query.start()
+    query.evolves()
+    query.evolves()
 
     assert query.columns == ["id", "more", "most"]
     assert query.ends == [at(2), reached(2), passed(2), reached(6), passed(6)]
@@ -195,8 +190,7 @@ def test_a_change_whose_commit_has_files_is_not_merged_with_the_next(table: Loca
     put(table, 3, [metadata(LONG_ID, configuration={"delta.appendOnly": "true"})])
 
     for _ in range(2):
-        with pytest.raises(MetadataEvolvedError):
-            query.start()
+        query.evolves()
 
     assert query.versions() == [1, 2, 3]
     assert query.files == [["a"], [], [], ["b"]]
@@ -210,9 +204,8 @@ def test_two_streams_on_one_log_are_told_apart_where_the_second_writes(table: Lo
 
     with pytest.raises(MetadataEvolvedError):
         other.delivered(reached(2))
-    with pytest.raises(SchemaLogError, match="streamingSourceTrackingId") as caught:
+    with pytest.raises(SchemaLogError, match=r"DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT.*streamingSourceTrackingId"):
         mine.delivered(reached(2))
-    assert caught.value.error_class == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
     assert query.versions() == [1, 2]
 
 
@@ -224,8 +217,7 @@ def test_sources_with_ids_of_their_own_share_a_location(table: LocalStore, tmp_p
     assert two.start() == [["a", "b"]]
 
     assert (one.versions(), two.versions()) == ([1], [2])
-    with pytest.raises(MetadataEvolvedError):
-        one.start()
+    one.evolves()
     assert two.start() == []
 
 
@@ -254,8 +246,7 @@ def test_a_stream_of_changes_goes_on_over_changes_of_the_schema_too(
     put(table, 3, [metadata(schema(id="long", more="string"), configuration=CHANGES), add("b")])
     put(table, 4, [add("c")])
 
-    with pytest.raises(MetadataEvolvedError):
-        query.start(limits=limits, change_feed=True)
+    query.evolves(limits=limits, change_feed=True)
     query.start(limits=limits, change_feed=True)
 
     assert [file for batch in query.files for file in batch] == ["a", "a", "b", "c"]
@@ -271,8 +262,7 @@ def test_a_stream_of_changes_is_read_with_the_partitioning_that_is_tracked(
     put(table, 2, [remove("a")])  # tells no partition values, and needs none
     put(table, 3, [metadata(LONG_ID, partition_columns=["id"], configuration=CHANGES)])
 
-    with pytest.raises(MetadataEvolvedError):
-        query.start(change_feed=True)
+    query.evolves(change_feed=True)
 
     assert query.files[1:] == [["a"]]
 
@@ -310,8 +300,7 @@ def test_a_merged_change_is_judged_against_what_was_read_before_it(mapped_table:
     put(mapped_table, 2, [mapped(id="c1", word="c2")])
     put(mapped_table, 3, [mapped(id="c1", word="c2", more="c3")])
     put(mapped_table, 4, [add("b")])
-    with pytest.raises(MetadataEvolvedError):
-        query.start()
+    query.evolves()
 
     with pytest.raises(SchemaChangedError, match="name is now word"):
         query.start(allowed={RENAME: 2})
@@ -324,8 +313,7 @@ def test_a_predicate_is_of_the_columns_that_are_tracked(mapped_table: LocalStore
     put(mapped_table, 2, [add("b", stats='{"numRecords":1,"maxValues":{"c2":-1}}'), add("c")])
     put(mapped_table, 3, [mapped(id="c1", word="c2"), add("d")])
 
-    with pytest.raises(MetadataEvolvedError):
-        query.start(where="name >= 0")
+    query.evolves(where="name >= 0")
     query.start(where="word >= 0", allowed={RENAME: 3})
 
     assert query.files == [["a"], ["c"], [], ["d"]]

@@ -60,10 +60,8 @@ def test_a_query_with_starting_options_is_told_by_the_other_class(option: dict[s
     start = source.initial()
     put(log.store, 2, [meta(col("id", "string"))])
 
-    with pytest.raises(SchemaChangedError) as caught:
+    with pytest.raises(SchemaChangedError, match="DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"):
         source.latest(start, Limits())
-
-    assert caught.value.error_class == "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
 
 
 def test_a_stream_that_begins_before_a_column_was_added_reads_on_with_the_newest_schema() -> None:
@@ -141,9 +139,8 @@ def cleaned_up_before_1(*, brought_by_2: list[Action]) -> TableLog:
 def test_a_stream_of_mapped_columns_does_not_begin_where_their_names_are_not_known_any_more() -> None:
     source = a_source(cleaned_up_before_1(brought_by_2=[mapped(a="col-2")]), starting_version=1)
 
-    with pytest.raises(LogError, match="Start with a later version") as caught:
+    with pytest.raises(LogError, match=r"DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT.*Start with a later version"):
         source.latest(at(1), Limits())
-    assert caught.value.error_class == "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT"
     assert delivered(source, at(2), source.latest(at(2), Limits())) == ["g"]
 
 
