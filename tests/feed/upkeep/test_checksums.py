@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, a_write, add, info, metadata, protocol, put, remove, still, txn
+from support.logs import a_log, add, commit_files, info, metadata, protocol, put, remove, still, txn
 from tablefeed.delta.checkpoint.checksum import differences, parse_checksum
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.errors import StoreError
-from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.checksums import put_checksum, put_checksums_from
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
@@ -24,13 +22,11 @@ from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Commit, Version
 
 
-def put_beside(state: Snapshot, entry: Commit, also_removed: FileCounts) -> None:
-    put_checksum(state, entry, also_removed)
-
-
 def append(log: TableLog, *paths: str, **more: Any) -> None:
-    known = current_snapshot(log)
-    commit(log, known, a_write(log, known, *paths, **more), replace(still(), on_committed=put_beside))
+    def put_beside(state: Snapshot, entry: Commit, also_removed: FileCounts) -> None:
+        put_checksum(state, entry, also_removed)
+
+    commit_files(log, *paths, around=replace(still(), on_committed=put_beside), **more)
 
 
 def checksum(log: TableLog, version: int) -> dict[str, Any] | None:
@@ -48,9 +44,8 @@ def faults(log: TableLog, version: int) -> list[str]:
     rows = [row for batch in snapshot.live_files(with_stats=True) for row in batch.to_pylist()]
     size_bytes = sum(row["size_bytes"] for row in rows)
     found = list(differences(parsed, snapshot.facts, file_count=len(rows), size_bytes=size_bytes))
-    if {t["appId"]: t["version"] for t in values["setTransactions"]} != {
-        app_id: each.txn_version for app_id, each in snapshot.facts.txns.items()
-    }:
+    txns = {app_id: each.txn_version for app_id, each in snapshot.facts.txns.items()}
+    if {t["appId"]: t["version"] for t in values["setTransactions"]} != txns:
         found.append("setTransactions")
     if sum(values["fileSizeHistogram"]["totalBytes"]) != size_bytes:
         found.append("fileSizeHistogram")

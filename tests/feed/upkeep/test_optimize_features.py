@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
-from support.logs import Action, metadata, protocol, put, raced, said
+from support.logs import Action, col, metadata, protocol, put, raced, said, struct
 from support.maintained import ids, live, rows_of
 from tablefeed.errors import ConflictError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.open_log import open_log
@@ -22,21 +21,17 @@ from tablefeed.store import LocalStore
 ALL = Folding(target_bytes=1 << 30)
 
 
-def column(name: str, told_of_it: dict[str, object] | None = None) -> dict[str, Any]:
-    return {"name": name, "type": "long", "nullable": True, "metadata": told_of_it or {}}
+Column = dict[str, object]
 
 
 def told(
-    path: Path,
-    *features: str,
-    columns: list[dict[str, Any]] | None = None,
-    configuration: dict[str, str] | None = None,
+    path: Path, *features: str, columns: list[Column] | None = None, configuration: dict[str, str] | None = None
 ) -> list[Action]:
     """A protocol and a metadata of the table at `path`, for another writer's commit: no more changes than is asked."""
     now = open_log(str(path)).load().metadata
-    schema = now.schema_string if columns is None else json.dumps({"type": "struct", "fields": columns})
-    meta = metadata(schema, table_id=now.table_id, configuration={**now.configuration, **(configuration or {})})
-    return [protocol(1, 7, writerFeatures=["appendOnly", "invariants", *features]), meta]
+    schema = now.schema_string if columns is None else json.dumps(struct(*columns))
+    changed = metadata(schema, table_id=now.table_id, configuration={**now.configuration, **(configuration or {})})
+    return [protocol(1, 7, writerFeatures=["appendOnly", "invariants", *features]), changed]
 
 
 def two_files(path: Path, **properties: str) -> None:
@@ -49,12 +44,8 @@ def two_files(path: Path, **properties: str) -> None:
 
 def test_identity_columns_keep_their_values_and_their_marks(tmp_path: Path) -> None:
     two_files(tmp_path)
-    always: dict[str, object] = {
-        "delta.identity.start": 1,
-        "delta.identity.step": 1,
-        "delta.identity.allowExplicitInsert": False,
-    }
-    columns = [column("id", {**always, "delta.identity.highWaterMark": 2}), column("x")]
+    always = {"start": 1, "step": 1, "allowExplicitInsert": False, "highWaterMark": 2}
+    columns = [col("id", notes={f"delta.identity.{key}": value for key, value in always.items()}), col("x")]
     put(LocalStore(str(tmp_path)), 2, told(tmp_path, "identityColumns", columns=columns))
 
     assert tablefeed.optimize(tmp_path).version == 3
@@ -66,25 +57,21 @@ def test_identity_columns_keep_their_values_and_their_marks(tmp_path: Path) -> N
     assert ids(tmp_path) == [1, 2, 3]
 
 
-RULES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-    "a generated column with other values": (column("x", {"delta.generationExpression": "id * 2"}), {}),
-    "a generation that is not evaluated here": (column("x", {"delta.generationExpression": "no_such(id)"}), {}),
-    "a default": (column("x", {"CURRENT_DEFAULT": "7"}), {}),
-    "a constraint that is not evaluated here": (column("x"), {"delta.constraints.c": "no_such(id)"}),
-    "an invariant": (
-        column("x", {"delta.invariants": json.dumps({"expression": {"expression": "x > 99"}})}),
-        {},
-    ),
+INVARIANT = json.dumps({"expression": {"expression": "x > 99"}})
+RULES: dict[str, tuple[Column, dict[str, str]]] = {
+    "a generated column with other values": (col("x", notes={"delta.generationExpression": "id * 2"}), {}),
+    "a generation that is not evaluated here": (col("x", notes={"delta.generationExpression": "no_such(id)"}), {}),
+    "a default": (col("x", notes={"CURRENT_DEFAULT": "7"}), {}),
+    "a constraint that is not evaluated here": (col("x"), {"delta.constraints.c": "no_such(id)"}),
+    "an invariant": (col("x", notes={"delta.invariants": INVARIANT}), {}),
 }
 
 
 @pytest.mark.parametrize(("x", "configuration"), RULES.values(), ids=RULES)
-def test_no_rule_is_asked_and_no_value_computed_anew(
-    tmp_path: Path, x: dict[str, Any], configuration: dict[str, str]
-) -> None:
+def test_no_rule_is_asked_and_no_value_computed_anew(tmp_path: Path, x: Column, configuration: dict[str, str]) -> None:
     two_files(tmp_path)
     features = ("checkConstraints", "generatedColumns", "allowColumnDefaults")
-    put(LocalStore(str(tmp_path)), 2, told(tmp_path, *features, columns=[column("id"), x], configuration=configuration))
+    put(LocalStore(str(tmp_path)), 2, told(tmp_path, *features, columns=[col("id"), x], configuration=configuration))
 
     assert tablefeed.optimize(tmp_path).files_removed == 2
 

@@ -17,10 +17,9 @@ import pytest
 
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, a_write, add, live_paths, log_of, metadata, protocol, put, remove, still
+from support.logs import a_log, a_write, add, commit_files, live_paths, log_of, metadata, protocol, put, remove, still
 from support.memory_store import MemoryStore
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep import after_commit as upkeep
 from tablefeed.feed.upkeep.after_commit import (
@@ -53,35 +52,32 @@ def fourteen_commits() -> TableLog:
 
 
 def append(log: TableLog, path: str) -> None:
-    known = current_snapshot(log)
-    commit(log, known, a_write(log, known, path), replace(still(), on_committed=after_commit))
+    commit_files(log, path, around=replace(still(), on_committed=after_commit))
+
+
+def versions(log: TableLog, kind: LogFileKind) -> list[int]:
+    return [log_file.version for log_file in log.listing() if log_file.kind is kind]
 
 
 def checkpoints(log: TableLog) -> list[int]:
-    return [log_file.version for log_file in log.listing() if log_file.kind is LogFileKind.CHECKPOINT]
+    return versions(log, LogFileKind.CHECKPOINT)
 
 
 @pytest.mark.parametrize(
-    ("version", "newest", "due"),
+    ("newest", "due", "not_due"),
     [
-        (9, None, False),
-        (10, None, True),
-        (10, 10, False),
-        (11, 10, False),
-        (19, 10, False),
-        (20, 10, True),
-        (20, 15, True),
-        (23, None, True),
-        (23, 10, True),
-        (23, 20, False),
-        (23, 30, False),
-        (30, 31, False),
+        (None, [10, 23], [9]),
+        (10, [20, 23], [10, 11, 19]),
+        (15, [20], []),
+        (20, [], [23]),
+        (30, [], [23]),
+        (31, [], [30]),
     ],
 )
 def test_a_checkpoint_is_due_at_each_multiple_of_the_interval_and_when_the_newest_lies_one_back(
-    version: int, newest: int | None, *, due: bool
+    newest: int | None, due: list[int], not_due: list[int]
 ) -> None:
-    assert is_due(version, newest, 10) is due
+    assert [version for version in (*due, *not_due) if is_due(version, newest, 10)] == due
 
 
 @pytest.mark.parametrize(("interval", "expected"), [({}, [10, 20]), ({"delta.checkpointInterval": "9"}, [9, 18])])
@@ -94,7 +90,7 @@ def test_25_commits_leave_the_checkpoints_that_the_table_asks_for_and_a_checksum
         wait_until_done()
 
     assert checkpoints(log) == expected
-    assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == list(range(1, 25))
+    assert versions(log, LogFileKind.CHECKSUM) == list(range(1, 25))
     assert log.segment().checkpoint[0].version == expected[-1]
 
 
@@ -105,26 +101,21 @@ def test_checksums_of_a_young_table_of_another_writer_begin_behind_our_first_com
     wait_until_done()
     append(log, "more")
 
-    checksums = [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM]
+    checksums = versions(log, LogFileKind.CHECKSUM)
     assert checksums == [3, 4]
     told = [json.loads(log.store.read(f"_delta_log/{version:020d}.crc")) for version in checksums]
     assert [(each["numFiles"], each["tableSizeBytes"]) for each in told] == [(2, 18), (3, 28)]
 
 
 def test_a_long_log_of_another_writer_is_not_read_for_a_checksum() -> None:
-    log = fourteen_commits()
-    store = FaultyStore(log.store)
+    store = FaultyStore(fourteen_commits().store)
     log = log_of(store)
     seen, before = log.load(), len(store.calls)
-    commit(
-        log,
-        seen,
-        a_write(log, seen, "ours"),
-        replace(still(), on_committed=partial(after_commit, options=UpkeepOptions(checkpoint=False))),
-    )
+    around = replace(still(), on_committed=partial(after_commit, options=UpkeepOptions(checkpoint=False)))
+    commit(log, seen, a_write(log, seen, "ours"), around)
     wait_until_done()
 
-    assert [f.version for f in log.listing() if f.kind is LogFileKind.CHECKSUM] == []
+    assert versions(log, LogFileKind.CHECKSUM) == []
     assert not [c for c in store.calls[before:] if c.operation == "read" and c.name.endswith("0.json")]
 
 
@@ -235,11 +226,11 @@ def test_the_log_is_cleaned_up_after_a_checkpoint_once_a_day() -> None:
         wait_until_done()
 
     # At version 2 all before it went; what has become old since waits for another day.
-    assert [f.version for f in log.listing() if f.kind is LogFileKind.COMMIT] == [2, 3, 4, 5, 6, 7]
+    assert versions(log, LogFileKind.COMMIT) == [2, 3, 4, 5, 6, 7]
     upkeep._cleaned.clear()
     append(log, "another day")
     wait_until_done()
-    assert [f.version for f in log.listing() if f.kind is LogFileKind.COMMIT] == [8]
+    assert versions(log, LogFileKind.COMMIT) == [8]
     assert len(live_paths(log)) == 8
 
 
@@ -247,25 +238,20 @@ def test_a_compaction_is_written_where_it_is_asked_for() -> None:
     log = a_log()
     options = UpkeepOptions(compact_every=5)
     for n in range(11):
-        known = current_snapshot(log)
-        around = replace(still(), on_committed=lambda *what: after_commit(*what, options=options))
-        commit(log, known, a_write(log, known, f"f{n}"), around)
+        commit_files(log, f"f{n}", around=replace(still(), on_committed=partial(after_commit, options=options)))
         wait_until_done()
 
     found = [log_file for log_file in log.listing() if log_file.kind is LogFileKind.COMPACTION]
     assert [(log_file.version, log_file.last_version) for log_file in found] == [(0, 4), (5, 9)]
-    for name in [f.name for f in log.listing() if f.kind is LogFileKind.CHECKPOINT]:
-        log.store.delete(f"_delta_log/{name}")
+    for version in checkpoints(log):
+        log.store.delete(f"_delta_log/{version:020d}.checkpoint.parquet")
     assert log.segment().compaction == found[0]
     assert live_paths(log) == sorted(f"f{n}" for n in range(11))
 
 
 def test_a_program_that_ends_after_its_last_append_has_written_its_checkpoint(tmp_path: Path) -> None:
-    program = (
-        "import sys, pyarrow as pa, tablefeed\n"
-        "for n in range(25):\n"
-        "    tablefeed.append(sys.argv[1], pa.table({'id': [n]}))\n"
-    )
+    appends = "for n in range(25): tablefeed.append(sys.argv[1], pa.table({'id': [n]}))"
+    program = f"import sys, pyarrow as pa, tablefeed\n{appends}"
 
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "table")], check=True, timeout=120)
 
