@@ -105,7 +105,7 @@ def merge_all(table: Path, *, as_state: bool) -> None:
             metadata=base.metadata,
         )
         # More tombstones than a tenth of the files: it is compacted at once.
-        put_state(table, base, update)
+        put_state(log, base, update)
         return
     removes = [
         RemoveFile(path=add.path, log_path=add.path, data_change=False, deletion_timestamp_ms=1) for add in files
@@ -115,22 +115,20 @@ def merge_all(table: Path, *, as_state: bool) -> None:
     (table / names.LOG_DIR / names.commit_name(version)).write_bytes(data)
 
 
-def put_state(table: Path, base: State, update: StateUpdate) -> None:
-    log = log_of(table)
+def put_state(log: IndexTablesLog, base: State | None, update: StateUpdate) -> None:
+    """A state as the Scala writer puts it, on top of `base`."""
     new = next_state(
         base,
         update,
         writer=Writer.SCALA,
         shape=StateShape(),
-        live=lambda: log.live_in(base),
+        live=lambda: () if base is None else log.live_in(base),
         new_id=lambda: uuid.uuid4().hex,
         sync=lambda: os.urandom(16),
         url=log.url,
     )
     for name, data in (*new.manifests, (names.state_name(update.version), new.state_file)):
-        path = table / names.LOG_DIR / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        log.store.replace(f"{names.LOG_DIR}/{name}", data)
 
 
 def _copied(table: Path, add: AddFile) -> AddFile:

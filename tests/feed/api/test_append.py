@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from support.logs import a_log, already_applied, committed, metadata, protocol
+from support.logs import a_log, already_applied, col, committed, meta, protocol, said
 from tablefeed import errors
 from tablefeed.feed.upkeep.after_commit import wait_until_done
 from tablefeed.store import LocalStore
@@ -27,12 +27,6 @@ ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
 def seen_by_delta_rs(path: Path) -> list[dict[str, object]]:
     rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
     return sorted(rows, key=lambda row: str(row))
-
-
-def adds(path: Path) -> list[dict[str, Any]]:
-    table = DeltaTable(str(path))
-    newest = (path / "_delta_log" / f"{table.version():020d}.json").read_text()
-    return [json.loads(line)["add"] for line in newest.splitlines() if "add" in json.loads(line)]
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -65,6 +59,7 @@ def test_anything_that_arrow_takes_as_batches_is_appended(tmp_path: Path, data: 
     assert seen_by_delta_rs(tmp_path) == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
 
 
+NESTED = pa.table({"id": [1], "n": [[1]], "m": [{"x": 1}]})
 WORDS, CODEC = "must be 'ansi', 'strict' or 'legacy'", "delta.parquet.compression.codec"
 
 
@@ -76,18 +71,10 @@ WORDS, CODEC = "must be 'ansi', 'strict' or 'legacy'", "delta.parquet.compressio
         ({"data": []}, errors.SchemaMismatchError, "are a list"),
         ({"data": [{"id": 1}]}, errors.SchemaMismatchError, "are a list"),
         ({"data": pa.chunked_array([[1]])}, errors.SchemaMismatchError, "are not a table"),
-        ({"data": pa.table({"id": [1], "n": [[1]]}), "partition_by": ["n"]}, errors.SchemaMismatchError, "is nested"),
-        (
-            {"data": pa.table({"id": [1], "n": [{"x": 1}]}), "partition_by": ["n"]},
-            errors.SchemaMismatchError,
-            "is nested",
-        ),
+        ({"data": NESTED, "partition_by": ["n"]}, errors.SchemaMismatchError, "is nested"),
+        ({"data": NESTED, "partition_by": ["m"]}, errors.SchemaMismatchError, "is nested"),
         ({"partition_by": ["other"]}, errors.SchemaMismatchError, r"^\[DELTA_.* no column 'other'"),
-        (
-            {"partition_by": ["id", "name"]},
-            errors.SchemaMismatchError,
-            r"^\[DELTA_.* column that is not a partition column",
-        ),
+        ({"partition_by": ["id", "name"]}, errors.SchemaMismatchError, r"^\[DELTA_.* that is not a partition column"),
         ({"partition_by": ["id", "ID"]}, errors.SchemaMismatchError, r"^\[DELTA_.* names a column twice"),
         *(
             ({"mode": word}, errors.IllegalOptionError, "'append' or 'overwrite'")
@@ -260,14 +247,12 @@ def test_a_struct_without_members_is_refused_before_anything_is_written(tmp_path
 def test_rows_of_which_no_file_could_store_a_column_are_refused(
     tmp_path: Path, columns: tuple[tuple[str, str], ...], partition_columns: tuple[str, ...]
 ) -> None:
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns]
-    schema_string = json.dumps({"type": "struct", "fields": fields})
-    a_log(LocalStore(str(tmp_path)), v0=[protocol(), metadata(schema_string, partition_columns=partition_columns)])
+    told = meta(*(col(name, kind) for name, kind in columns), partition_columns=partition_columns)
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(), told])
+    rows = pa.table({name: ["a"] if kind == "string" else pa.nulls(1) for name, kind in columns})
 
     with pytest.raises(errors.SchemaMismatchError, match=r"DELTA_EMPTY_DATA.* has no column that files can store"):
-        tablefeed.append(
-            tmp_path, pa.table({name: ["a"] if kind == "string" else pa.nulls(1) for name, kind in columns})
-        )
+        tablefeed.append(tmp_path, rows)
 
 
 NO_UTF8 = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff\xfe", b"a"]).buffers())
@@ -279,21 +264,16 @@ def test_texts_of_any_bytes_are_kept_and_have_no_bounds(tmp_path: Path) -> None:
 
     kept = tablefeed.open_table(tmp_path).to_arrow().sort_by("id")["s"].combine_chunks()
     assert kept.buffers()[2].to_pybytes()[:3] == b"\xff\xfea"
-    assert json.loads(adds(tmp_path)[0]["stats"]) == {
-        "numRecords": 2,
-        "minValues": {"id": 1},
-        "maxValues": {"id": 2},
-        "nullCount": {"id": 0, "s": 0},
-    }
+    stats = {"numRecords": 2, "minValues": {"id": 1}, "maxValues": {"id": 2}, "nullCount": {"id": 0, "s": 0}}
+    assert json.loads(said(tmp_path, 0, "add")[0]["stats"]) == stats
     assert tablefeed.open_table(tmp_path).to_arrow(filter=pc.field("s") == "a")["id"].to_pylist() == [2]
 
 
 @pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])
 def test_a_partition_that_no_log_can_name_leaves_nothing(tmp_path: Path, properties: dict[str, str]) -> None:
+    rows = pa.table({"id": [1, 2], "s": NO_UTF8})
     with pytest.raises(errors.InvalidRowsError, match="partition column 's' that is not UTF-8"):
-        tablefeed.append(
-            tmp_path / "t", pa.table({"id": [1, 2], "s": NO_UTF8}), partition_by="s", properties=properties
-        )
+        tablefeed.append(tmp_path / "t", rows, partition_by="s", properties=properties)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
@@ -326,9 +306,8 @@ def test_a_new_table_promises_no_not_null(tmp_path: Path) -> None:
 def test_names_that_parquet_cannot_carry_are_refused(tmp_path: Path, name: str, *, nested: bool) -> None:
     rows = pa.table({"outer": [{name: 1}]}) if nested else pa.table({name: [1]})
 
-    with pytest.raises(errors.SchemaMismatchError, match="rename it") as caught:
+    with pytest.raises(errors.SchemaMismatchError, match=r"(?s)INVALID_CHARACTERS_IN_COLUMN_NAMES.*rename it"):
         tablefeed.append(tmp_path, rows)
-    assert caught.value.error_class == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
 
 
 # --- mode ------------------------------------------------------------------------------------------------------------
@@ -342,14 +321,11 @@ def test_overwrite_replaces_all_rows_in_one_version(table: Path) -> None:
     assert tablefeed.open_table(table, version=0).to_arrow()["Id"].to_pylist() == [0]
 
 
-def test_overwrite_makes_the_table_where_there_is_none(tmp_path: Path) -> None:
+def test_overwrite_makes_the_table_where_there_is_none_and_with_nothing_leaves_it_empty(tmp_path: Path) -> None:
     assert tablefeed.append(tmp_path, ROWS, mode="overwrite") == committed(0)
+    tablefeed.append(tmp_path, ROWS.slice(0, 0), mode="overwrite")
 
-
-def test_overwrite_with_nothing_leaves_an_empty_table(table: Path) -> None:
-    tablefeed.append(table, pa.table({"Id": pa.array([], pa.int64())}), mode="overwrite")
-
-    assert seen_by_delta_rs(table) == []
+    assert seen_by_delta_rs(tmp_path) == []
 
 
 # --- app_id and txn_version ------------------------------------------------------------------------------------------
@@ -376,22 +352,19 @@ def test_an_application_recorded_by_delta_rs_counts(tmp_path: Path) -> None:
 # --- partition_by and properties -------------------------------------------------------------------------------------
 
 
-def test_an_existing_table_keeps_its_partitioning_and_refuses_another(tmp_path: Path) -> None:
+def test_an_existing_table_keeps_its_partitioning_and_refuses_another(
+    tmp_path: Path,
+) -> None:
     tablefeed.append(tmp_path, ROWS, partition_by=["ID"])
 
     tablefeed.append(tmp_path, ROWS)
     tablefeed.append(tmp_path, ROWS, partition_by="id")
     with pytest.raises(errors.SchemaMismatchError, match=r"is partitioned by \(id\), not by \(name\)"):
         tablefeed.append(tmp_path, ROWS, partition_by=["name"])
+    with pytest.raises(errors.SchemaMismatchError, match="no column 'id', by which"):
+        tablefeed.append(tmp_path, ROWS.drop_columns("id"))
 
     assert DeltaTable(str(tmp_path)).metadata().partition_columns == ["id"]
-
-
-def test_rows_without_a_partition_column_are_refused(tmp_path: Path) -> None:
-    tablefeed.append(tmp_path, ROWS, partition_by=["id"])
-
-    with pytest.raises(errors.SchemaMismatchError, match="no column 'id', by which"):
-        tablefeed.append(tmp_path, pa.table({"name": ["a"]}))
 
 
 def test_a_disk_that_takes_no_more_is_an_error_of_ours_and_leaves_the_table_as_it_was(tmp_path: Path) -> None:

@@ -48,10 +48,9 @@ def test_both_bounds_are_included_and_none_is_as_far_as_the_log_reaches(
 @pytest.mark.parametrize(
     ("bounds", "error", "said"),
     [
-        *(
-            (bounds, errors.VersionNotFoundError, "its log holds versions 0 to 3")
-            for bounds in ({"start_version": 4}, {"start_version": -1}, {"end_version": 4})
-        ),
+        ({"start_version": 4}, errors.VersionNotFoundError, "its log holds versions 0 to 3"),
+        ({"start_version": -1}, errors.VersionNotFoundError, "its log holds versions 0 to 3"),
+        ({"end_version": 4}, errors.VersionNotFoundError, "its log holds versions 0 to 3"),
         ({"start_version": 2, "end_version": 1}, errors.IllegalOptionError, "must be at least start_version, 2"),
     ],
 )
@@ -74,9 +73,8 @@ def test_a_version_that_deletes_rows_is_refused_unless_it_is_said_what_to_do(ord
     DeltaTable(str(orders)).delete("day = '2'")
     write_deltalake(str(orders), pa.table({"id": [9], "day": ["9"]}), mode="append")
 
-    with pytest.raises(errors.ChangeRefusedError, match="Version 4") as caught:
+    with pytest.raises(errors.ChangeRefusedError, match=r"DELTA_SOURCE_IGNORE_DELETE.*Version 4"):
         tablefeed.appends(orders).read_all()
-    assert caught.value.error_class == "DELTA_SOURCE_IGNORE_DELETE"
     assert ids(orders, ignore_deletes=True) == [0, 1, 2, 3, 9]
     assert ids(orders, start_version=5) == [9]
 

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 import tablefeed
-from support.logs import LONG_ID, a_log, add, commit_path, metadata, protocol
+from support.logs import LONG_ID, Action, a_log, add, commit_path, metadata, protocol
 from tablefeed import errors
 from tablefeed.store import LocalStore
 
@@ -130,29 +130,18 @@ def test_a_version_that_is_missing_between_others_is_named(tmp_path: Path, way_i
     assert "Restore the missing log files" in str(caught.value)
 
 
-@pytest.mark.parametrize("missing", ["protocol", "metadata"])
-def test_a_log_that_never_says_what_the_table_is_is_damaged(missing: str) -> None:
-    said = {"protocol": [protocol()], "metadata": [metadata()]}
-    log = a_log(v0=[*(said["metadata"] if missing == "protocol" else said["protocol"]), add("a")])
-
-    with pytest.raises(errors.LogError, match=f"holds no {missing} action") as caught:
-        log.load()
-    assert caught.value.error_class == "DELTA_STATE_RECOVER_ERROR"
+@pytest.mark.parametrize(("said", "missing"), [(metadata(), "protocol"), (protocol(), "metadata")])
+def test_a_log_that_never_says_what_the_table_is_is_damaged(said: Action, missing: str) -> None:
+    with pytest.raises(errors.LogError, match=f"DELTA_STATE_RECOVER_ERROR.*holds no {missing} action") as caught:
+        a_log(v0=[said, add("a")]).load()
     assert "memory:orders" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        "",
-        "5",
-        "{",
-        '{"type":"struct"}',
-        '{"type":"struct","fields":[{"name":"id"}]}',
-        LONG_ID.replace('"long"', '"from the future"'),
-        LONG_ID.replace('"long"', '"decimal(99,1)"'),
-    ],
-)
+UNREADABLE = ("", "5", "{", '{"type":"struct"}', '{"type":"struct","fields":[{"name":"id"}]}')
+UNKNOWN = [LONG_ID.replace('"long"', kind) for kind in ('"from the future"', '"decimal(99,1)"')]
+
+
+@pytest.mark.parametrize("schema", [*UNREADABLE, *UNKNOWN])
 def test_a_schema_that_cannot_be_read_is_our_error(schema: str) -> None:
     log = a_log(v0=[protocol(), metadata(schema)])
 
@@ -202,6 +191,5 @@ def test_a_feature_that_binds_writers_alone_refuses_writing_and_not_reading(tmp_
     a_log(LocalStore(str(tmp_path)), v0=[listed, metadata()])
 
     assert tablefeed.open_table(tmp_path).to_arrow().num_rows == 0
-    with pytest.raises(errors.UnsupportedFeatureError, match="fromTheFuture") as caught:
+    with pytest.raises(errors.UnsupportedFeatureError, match=r"DELTA_UNSUPPORTED_FEATURES_FOR_WRITE.*fromTheFuture"):
         tablefeed.append(tmp_path, ROWS)
-    assert caught.value.error_class == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"

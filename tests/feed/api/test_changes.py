@@ -17,6 +17,7 @@ import tablefeed
 from support.logs import commit_path
 from tablefeed import errors
 
+TEXT = pa.string()
 RECORDED = {"delta.enableChangeDataFeed": "true"}
 Change = tuple[int, str, int, str]
 
@@ -72,32 +73,20 @@ def versions(path: Path, **arguments: Any) -> list[int]:
     return sorted(set(rows["_commit_version"].to_pylist()))
 
 
-def test_each_changed_row_comes_with_what_became_of_it_and_when(orders: Path) -> None:
+def test_each_changed_row_comes_with_what_became_of_it_and_when(
+    orders: Path,
+) -> None:
+    theirs = pa.table(DeltaTable(str(orders)).load_cdf(starting_version=0).read_all())
+    in_order = tablefeed.changes(orders).read_all()["_commit_version"].to_pylist()
+
     assert changes(orders) == HISTORY
+    assert sorted(zip(*(theirs[name].to_pylist() for name in _NAMES), strict=True)) == HISTORY
+    assert in_order == sorted(in_order)
 
 
 def test_the_columns_are_the_tables_and_then_those_of_the_feed(orders: Path) -> None:
-    assert tablefeed.changes(orders).schema == pa.schema(
-        [
-            ("id", pa.int64()),
-            ("day", pa.string()),
-            ("_change_type", pa.string()),
-            ("_commit_version", pa.int64()),
-            ("_commit_timestamp", pa.timestamp("us", tz="UTC")),
-        ]
-    )
-
-
-def test_delta_rs_reads_the_same_changes(orders: Path) -> None:
-    theirs = pa.table(DeltaTable(str(orders)).load_cdf(starting_version=0).read_all())
-
-    assert changes(orders) == sorted(zip(*(theirs[name].to_pylist() for name in _NAMES), strict=True))
-
-
-def test_rows_come_in_the_order_of_versions(orders: Path) -> None:
-    found = tablefeed.changes(orders).read_all()["_commit_version"].to_pylist()
-
-    assert found == sorted(found)
+    when = {"_commit_version": pa.int64(), "_commit_timestamp": pa.timestamp("us", tz="UTC")}
+    assert tablefeed.changes(orders).schema == pa.schema({"id": pa.int64(), "day": TEXT, "_change_type": TEXT} | when)
 
 
 # --- bounds --------------------------------------------------------------------------------------------------------
@@ -155,12 +144,9 @@ def test_times_mean_the_commits_from_the_first_to_the_last_of_them(
     assert versions(hourly, **bounds) == found
 
 
-def test_a_start_before_the_first_commit_is_the_first_commit(hourly: Path) -> None:
-    assert versions(hourly, start_timestamp="2023-12-31") == [0, 1, 2, 3, 4, 5]
-
-
 def test_a_time_and_a_version_may_bound_one_range(hourly: Path) -> None:
     assert versions(hourly, start_version=1, end_timestamp=clock("03:30")) == [1, 2, 3]
+    assert versions(hourly, start_timestamp="2023-12-31", end_version=1) == [0, 1]
     assert versions(hourly, start_timestamp=datetime(2024, 1, 1, 4, tzinfo=UTC), end_version=5) == [4, 5]
 
 
@@ -172,22 +158,12 @@ def test_a_time_and_a_version_may_bound_one_range(hourly: Path) -> None:
         ({"end_version": 6}, errors.VersionNotFoundError, "VERSION_NOT_FOUND.*holds versions 0 to 5"),
         ({"start_version": 1.5}, errors.IllegalOptionError, "start_version"),
         ({"end_timestamp": "soon"}, errors.IllegalOptionError, "end_timestamp"),
-        *(
-            (
-                {f"{side}_version": 1, f"{side}_timestamp": "2024-01-01"},
-                errors.ConflictingOptionsError,
-                "MULTIPLE_CDC_BOUND",
-            )
-            for side in ("start", "end")
-        ),
+        ({"start_version": 1, "start_timestamp": clock("01")}, errors.ConflictingOptionsError, "MULTIPLE_CDC_BOUND"),
+        ({"end_version": 1, "end_timestamp": clock("01")}, errors.ConflictingOptionsError, "MULTIPLE_CDC_BOUND"),
         ({"start_timestamp": clock("05:01")}, errors.TableError, "TIMESTAMP_GREATER_THAN_COMMIT"),
         ({"end_timestamp": clock("05:01")}, errors.TableError, "TIMESTAMP_GREATER_THAN_COMMIT"),
         ({"end_timestamp": "2023-12-31"}, errors.TableError, "TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
-        (
-            {"start_version": 2, "end_version": 1},
-            errors.IllegalOptionError,
-            f"{NO_RANGE}.*before the start, .* version 2",
-        ),
+        ({"start_version": 2, "end_version": 1}, errors.IllegalOptionError, f"{NO_RANGE}.*before .* version 2"),
         ({"start_timestamp": clock("03:00"), "end_timestamp": clock("01:00")}, errors.IllegalOptionError, NO_RANGE),
         # though no commit is in between
         ({"start_timestamp": clock("01:50"), "end_timestamp": clock("01:10")}, errors.IllegalOptionError, NO_RANGE),
@@ -267,9 +243,8 @@ def test_a_filter_may_ask_for_any_column_and_none_of_them_need_be_delivered(orde
     assert ids(pc.field("_change_type") == "delete") == [1, 3, 7, 8, 12]
     assert ids((pc.field("_change_type") == "insert") & (pc.field("day") == "a")) == [1, 2, 7]
     assert len(ids(pc.field("_commit_timestamp") > pa.scalar(0, pa.timestamp("us", tz="UTC")))) == len(HISTORY)
-    rows = tablefeed.changes(
-        orders, columns=["_commit_version"], filter=pc.field("_change_type") == "delete"
-    ).read_all()
+    deleted = pc.field("_change_type") == "delete"
+    rows = tablefeed.changes(orders, columns=["_commit_version"], filter=deleted).read_all()
     assert (rows.num_columns, rows.num_rows) == (1, 5)
 
 
@@ -300,6 +275,5 @@ def test_a_file_that_is_gone_is_named(orders: Path) -> None:
     (gone,) = orders.glob("_change_data/day=b/*.parquet")
     gone.unlink()
 
-    with pytest.raises(errors.DataFileError, match="_change_data/day=b") as caught:
+    with pytest.raises(errors.DataFileError, match=r"DELTA_FILE_NOT_FOUND.*_change_data/day=b"):
         changes(orders, start_version=2, end_version=2)
-    assert caught.value.error_class == "DELTA_FILE_NOT_FOUND"

@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, add, commit_path, log_of, metadata, protocol, put
+from support.logs import a_table as a_table_in
 from support.memory_store import MemoryStore
 from tablefeed import errors
 from tablefeed.feed.api.follow import LOOKS_BEFORE_LISTING, SLOWEST_POLL_FACTOR, _commits
@@ -113,26 +114,17 @@ def test_on_the_local_disk_a_commit_wakes_the_reader_long_before_a_poll_would(tm
 
 
 def test_a_store_that_sees_no_changes_is_asked_less_and_less_often_until_something_comes() -> None:
-    lands = {6: (1, "a"), 8: (2, "b")}
+    lands = {6: 1, 8: 2}
+    store = Deaf(lambda wait: put(store, lands[wait], [add("a")]) if wait in lands else None)
 
-    def meanwhile(wait: int) -> None:
-        if wait in lands:
-            version, path = lands[wait]
-            put(store, version, [add(path)])
-
-    store = Deaf(meanwhile)
-    a_log(store, v0=[protocol(), metadata()])
-
-    found = versions(_commits(log_of(store).load(), Version(1), 0.5), 2)
-
-    assert found == [1, 2]
+    assert versions(_commits(a_table_in(store).load(), Version(1), 0.5), 2) == [1, 2]
     assert store.waited_s == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 0.5, 1.0]
     assert max(store.waited_s) == 0.5 * SLOWEST_POLL_FACTOR
 
 
 def test_the_next_version_is_asked_for_by_name_and_nothing_is_listed() -> None:
     inner = Deaf(lambda wait: put(inner, 1, [add("a")]) if wait == 4 else None)
-    a_log(inner, v0=[protocol(), metadata()])
+    a_table_in(inner)
     store = FaultyStore(inner)
     begun = log_of(store).load()
     since = len(store.calls)
@@ -186,15 +178,14 @@ def test_commits_that_were_removed_are_not_passed_over() -> None:
 
 def test_a_hole_that_opens_before_a_waiting_reader_is_found_after_a_few_looks() -> None:
     store = Deaf(lambda wait: put(store, 2, [add("b")]) if wait == 1 else None)
-    a_log(store, v0=[protocol(), metadata()])
 
     with pytest.raises(errors.LogGapError):
-        next(_commits(log_of(store).load(), Version(1), 1.0))
+        next(_commits(a_table_in(store).load(), Version(1), 1.0))
     assert len(store.waited_s) < LOOKS_BEFORE_LISTING
 
 
 def test_a_commit_that_cannot_be_read_is_an_error_and_not_skipped() -> None:
-    log = a_log(v0=[protocol(), metadata()])
+    log = a_table_in()
     begun = log.load()
     log.store.replace(commit_path(1), b"junk\n")
 
@@ -238,11 +229,8 @@ def test_a_table_made_again_at_the_same_place_is_not_followed(
     shutil.rmtree(tmp_path / "t")
     made(tmp_path / "t", commits_again, table_format)
 
-    with pytest.raises(
-        errors.OffsetError, match=r"the table was deleted and created again.*Call `follow` again"
-    ) as caught:
+    with pytest.raises(errors.OffsetError, match=rf"{OTHER_TABLE}.*Call `follow` again"):
         next(commits)
-    assert caught.value.error_class == OTHER_TABLE
 
 
 @pytest.mark.parametrize("table_format", ["delta", "indextables"])
@@ -271,9 +259,9 @@ def test_a_log_that_lost_commits_that_were_given_is_not_followed(again: int) -> 
     commits = _commits(log.load(), Version(2), 1.0)
     assert versions(commits, 2) == [2, 3]
 
-    with pytest.raises(errors.LogError, match="read up to version 3, whose commit is gone or was replaced") as caught:
+    said = "DELTA_STREAMING_TRAILING_COMMIT_MISSING.* read up to version 3, whose commit is gone or was replaced"
+    with pytest.raises(errors.LogError, match=said):
         next(commits)
-    assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
 
 
 def test_a_table_made_again_just_before_a_commit_is_read_is_not_followed() -> None:
@@ -324,7 +312,7 @@ def test_a_commit_that_is_cleaned_up_behind_a_checkpoint_does_not_stop_a_reader(
 
 def test_a_wait_costs_a_look_at_the_last_commit_once_in_a_while_and_never_a_snapshot() -> None:
     inner = Deaf(lambda wait: put(inner, 1, [add("a")]) if wait == 2 * LOOKS_BEFORE_LISTING else None)
-    a_log(inner, v0=[protocol(), metadata()])
+    a_table_in(inner)
     store = FaultyStore(inner)
     begun = log_of(store).load()
     since = len(store.calls)

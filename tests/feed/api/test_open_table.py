@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 import tablefeed
-from support.logs import TABLE_ID, a_log, add, commit_path, metadata, protocol
+from support.logs import TABLE_ID, a_log, add, col, commit_path, meta, metadata, protocol
 from tablefeed import errors
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.snapshot.timeline import parse_timestamp
@@ -38,6 +37,10 @@ def ids(table: Table) -> list[int]:
     return sorted(table.to_arrow()["id"].to_pylist())
 
 
+def files_of(table: Table) -> list[dict[str, Any]]:
+    return [row for batch in table.files() for row in batch.to_pylist()]
+
+
 def set_times(path: Path, *seconds: float) -> None:
     """Gives each commit's file a modification time, in seconds since 1970."""
     for version, at_s in enumerate(seconds):
@@ -45,13 +48,8 @@ def set_times(path: Path, *seconds: float) -> None:
 
 
 def test_the_newest_version_is_opened_unless_another_is_asked_for(orders: Path) -> None:
-    assert [ids(tablefeed.open_table(orders, version=v)) for v in (0, 1, 2, 3, None)] == [
-        [1, 2],
-        [1, 2, 3, 4],
-        [1, 2, 4],
-        [1, 2, 4, 5],
-        [1, 2, 4, 5],
-    ]
+    expected = {0: [1, 2], 1: [1, 2, 3, 4], 2: [1, 2, 4], 3: [1, 2, 4, 5], None: [1, 2, 4, 5]}
+    assert {version: ids(tablefeed.open_table(orders, version=version)) for version in expected} == expected
 
 
 def test_a_table_tells_what_it_is_as_delta_rs_does(orders: Path) -> None:
@@ -75,9 +73,8 @@ def test_a_table_does_not_move_under_its_reader(orders: Path) -> None:
 
 @pytest.mark.parametrize("version", [-1, 4, 10**12])
 def test_a_version_that_is_not_there_is_refused_with_those_that_are(orders: Path, version: int) -> None:
-    with pytest.raises(errors.VersionNotFoundError, match="its log holds versions 0 to 3") as caught:
+    with pytest.raises(errors.VersionNotFoundError, match=r"DELTA_VERSION_NOT_FOUND.*its log holds versions 0 to 3"):
         tablefeed.open_table(orders, version=version)
-    assert caught.value.error_class == "DELTA_VERSION_NOT_FOUND"
 
 
 @pytest.mark.parametrize(
@@ -143,56 +140,39 @@ def test_a_property_that_should_be_a_version_and_is_none_is_our_error(tmp_path: 
 
 
 def test_files_are_described_as_delta_rs_describes_them(orders: Path) -> None:
-    ours = [row for batch in tablefeed.open_table(orders).files() for row in batch.to_pylist()]
+    ours = files_of(tablefeed.open_table(orders))
     theirs = pa.table(DeltaTable(str(orders)).get_add_actions(flatten=True)).to_pylist()
 
-    def described(path: str, size: int, day: str | None, rows: int | None) -> tuple[object, ...]:
-        return (path, size, day, rows)
-
     assert sorted(
-        described(f["path"], f["size_bytes"], dict(f["partition_values"])["day"], f["num_records"]) for f in ours
-    ) == sorted(described(f["path"], f["size_bytes"], f["partition.day"], f["num_records"]) for f in theirs)
+        (f["path"], f["size_bytes"], dict(f["partition_values"])["day"], f["num_records"]) for f in ours
+    ) == sorted((f["path"], f["size_bytes"], f["partition.day"], f["num_records"]) for f in theirs)
     assert {f["has_deletion_vector"] for f in ours} == {False}
 
 
 def test_partition_values_of_mapped_columns_have_the_names_that_users_have(tmp_path: Path) -> None:
-    fields = [
-        {"name": name, "type": "string", "nullable": True, "metadata": {"delta.columnMapping.physicalName": physical}}
-        for name, physical in (("day", "col-1"), ("hour", "day"), ("id", "col-3"))
-    ]
-    mapped = metadata(
-        json.dumps({"type": "struct", "fields": fields}),
-        partition_columns=["day", "hour"],
-        configuration={"delta.columnMapping.mode": "name"},
-    )
+    names = {"day": "col-1", "hour": "day", "id": "col-3"}
+    columns = [col(name, "string", physicalName=physical) for name, physical in names.items()]
+    by_name = {"delta.columnMapping.mode": "name"}
+    mapped = meta(*columns, partition_columns=["day", "hour"], configuration=by_name)
     values: list[dict[str, str | None]] = [{"col-1": "mon", "day": "7"}, {"col-1": None, "day": "8", "other": "x"}, {}]
     files = [add(str(number), partitionValues=value) for number, value in enumerate(values)]
     a_log(LocalStore(str(tmp_path)), v0=[protocol(2, 5), mapped, *files])
 
-    found = [row for batch in tablefeed.open_table(tmp_path).files() for row in batch.to_pylist()]
+    found = sorted(files_of(tablefeed.open_table(tmp_path)), key=lambda file: str(file["path"]))
 
-    assert [dict(file["partition_values"]) for file in sorted(found, key=lambda file: str(file["path"]))] == [
-        {"day": "mon", "hour": "7"},
-        {"day": None, "hour": "8", "other": "x"},
-        {},
-    ]
+    expected = [{"day": "mon", "hour": "7"}, {"day": None, "hour": "8", "other": "x"}, {}]
+    assert [dict(file["partition_values"]) for file in found] == expected
 
 
 def test_a_file_without_statistics_has_no_count_and_one_with_a_deletion_vector_says_so(tmp_path: Path) -> None:
     vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 1, "cardinality": 1}
-    features = ["deletionVectors"]
-    a_log(
-        LocalStore(str(tmp_path)),
-        v0=[protocol(3, 7, readerFeatures=features, writerFeatures=features), metadata()],
-        v1=[add("a%20b"), add("c", stats='{"numRecords":3}', deletionVector=vector)],
-    )
+    able = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
+    files = [add("a%20b"), add("c", stats='{"numRecords":3}', deletionVector=vector)]
+    a_log(LocalStore(str(tmp_path)), v0=[able, metadata()], v1=files)
 
-    files = [row for batch in tablefeed.open_table(tmp_path).files() for row in batch.to_pylist()]
+    found = [(f["path"], f["num_records"], f["has_deletion_vector"]) for f in files_of(tablefeed.open_table(tmp_path))]
 
-    assert [(f["path"], f["num_records"], f["has_deletion_vector"]) for f in files] == [
-        ("a b", None, False),
-        ("c", 3, True),
-    ]
+    assert found == [("a b", None, False), ("c", 3, True)]
 
 
 def test_rows_come_as_batches_that_are_read_when_asked_for(orders: Path) -> None:
@@ -234,9 +214,8 @@ def test_a_data_file_that_is_gone_is_an_error_that_names_it_and_the_table(orders
     gone = next(orders.glob("day=wed/*.parquet"))
     gone.unlink()
 
-    with pytest.raises(errors.DataFileError, match="VACUUM") as caught:
+    with pytest.raises(errors.DataFileError, match=r"DELTA_FILE_NOT_FOUND.*VACUUM") as caught:
         tablefeed.open_table(orders).to_arrow()
-    assert caught.value.error_class == "DELTA_FILE_NOT_FOUND"
     assert gone.name in str(caught.value)
     assert str(orders) in str(caught.value)
 

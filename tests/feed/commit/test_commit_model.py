@@ -7,7 +7,6 @@ merge of another writer removes the names of the batches' files; in a log of sta
 from __future__ import annotations
 
 import itertools
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,8 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_write, add, commit_path, live_paths, put, remove, still
+from support.index_tables import put_state
+from support.logs import LONG_ID, a_write, add, commit_files, commit_path, live_paths, put, remove, still
 from support.logs import log_of as delta_log
 from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError, StoreError, TableNotFoundError
@@ -33,7 +33,7 @@ from tablefeed.feed.write.write_plan import Planned, SplitPlan
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.indextables import names
 from tablefeed.indextables.log import columns, version_file
-from tablefeed.indextables.log.next_state import StateShape, StateUpdate, next_state
+from tablefeed.indextables.log.next_state import StateUpdate
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.indextables.split.indexing import Indexing
 from tablefeed.indextables.split.split_name import split_name
@@ -89,8 +89,7 @@ class DeltaTable:
 
     def begin(self, flavour: str) -> None:
         if flavour == "empty":
-            log = self.log(self.store)
-            commit(log, None, a_write(log, None), still())
+            commit_files(self.log(self.store))
 
     def write(self, state: Snapshot | None, txn: Txn, number: int) -> Transaction:
         path = f"{txn.app_id}-{txn.txn_version}-{number}"
@@ -112,11 +111,7 @@ class DeltaTable:
 
 class IndexTable:
     flavours: Sequence[str] = ("new", "commits", "states")
-    metadata = Metadata(
-        table_id="t",
-        schema_string='{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}',
-        format_provider="indextables",
-    )
+    metadata = Metadata(table_id="t", schema_string=LONG_ID, format_provider="indextables")
     mapping, mapping_ref = "[]", "T1PNoYwrqgwDVLtf"
 
     def __init__(self) -> None:
@@ -201,20 +196,9 @@ class IndexTable:
 
     def _put_state(self, version: Version, *, added: list[AddFile], removed: tuple[str, ...] = ()) -> None:
         log = self.log(self.store)
-        base = log.state(Version(version - 1))
         registry = {self.mapping_ref: self.mapping}
-        new = next_state(
-            base,
-            StateUpdate(version=version, created_ms=1, added=added, removed=removed, registry=registry),
-            writer=Writer.SCALA,
-            shape=StateShape(),
-            live=lambda: () if base is None else log.live_in(base),
-            new_id=lambda: uuid.uuid4().hex,
-            sync=lambda: os.urandom(16),
-            url=log.url,
-        )
-        for name, data in (*new.manifests, (names.state_name(version), new.state_file)):
-            self.store.replace(f"{names.LOG_DIR}/{name}", data)
+        update = StateUpdate(version=version, created_ms=1, added=added, removed=removed, registry=registry)
+        put_state(log, log.state(Version(version - 1)), update)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,24 +24,17 @@ from tablefeed.model.outcome import AlreadyApplied, Committed
 AROUND = Surroundings(now_ms=lambda: time.time_ns() // 1_000_000, sleep=time.sleep)
 
 
-def append_rows(location: str, rows: Sequence[int]) -> list[int]:
-    """Appends each row in a commit of its own, holding on to the state as Spark's sink does; gives the versions."""
+def append_rows(location: str, rows: Sequence[int]) -> None:
+    """Appends each row in a commit of its own, holding on to the state as Spark's sink does."""
     log = open_log(location)
-    state: Snapshot | None = log.load()
-    versions: list[int] = []
+    state: Snapshot = log.load()
     for row in rows:
-        outcome, state = commit(log, state, written(log, pa.table({"id": [row]}), known=state), AROUND)
-        versions.append(outcome.version)
-    return versions
+        _, state = commit(log, state, written(log, pa.table({"id": [row]}), known=state), AROUND)
 
 
 def append_by_delta_rs(location: str, rows: Sequence[int]) -> None:
     for row in rows:
         write_deltalake(location, pa.table({"id": [row]}), mode="append")
-
-
-def results(futures: Sequence[Future[list[int]]]) -> list[int]:
-    return [version for future in futures for version in future.result(timeout=60)]
 
 
 def a_table(path: Path) -> str:
@@ -57,11 +50,10 @@ def test_appends_stand_once_while_delta_rs_appends_to_the_same_table(tmp_path: P
     location = a_table(tmp_path / "orders")
 
     with ThreadPoolExecutor(4) as pool:
-        ours = [pool.submit(append_rows, location, range(start, start + 10)) for start in (0, 10)]
-        theirs = [pool.submit(append_by_delta_rs, location, range(start, start + 10)) for start in (20, 30)]
-        results(ours)
-        for future in theirs:
-            future.result(timeout=60)
+        writers = (append_rows, append_rows, append_by_delta_rs, append_by_delta_rs)
+        shares = [range(start, start + 10) for start in (0, 10, 20, 30)]
+        for done in [pool.submit(write, location, rows) for write, rows in zip(writers, shares, strict=True)]:
+            done.result(timeout=60)
 
     assert rows_seen_by_delta_rs(location) == list(range(40))
     assert [c.version for c in commits_of(open_log(location))] == list(range(41))

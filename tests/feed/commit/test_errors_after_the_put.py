@@ -14,7 +14,7 @@ import pytest
 
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, a_write, add, commit_path, live_paths, metadata, protocol, still, written
+from support.logs import a_log, add, commit_files, commit_path, live_paths, metadata, protocol, still, written
 from support.maintained import ids
 from tablefeed.errors import LogError, StoreError, TablefeedError
 from tablefeed.feed.commit.loop import commit
@@ -97,14 +97,12 @@ def test_no_file_is_deleted_whichever_look_at_the_store_after_the_put_fails(
 
 def test_no_file_is_deleted_where_what_follows_the_commit_fails() -> None:
     log = a_log(v0=[protocol(), metadata(), add("old")])
-    state = log.load()
-    ours = a_write(log, state, "ours", kind=WriteKind.OVERWRITE)
 
     def fails(*_: object) -> None:
         raise LogError("damaged on purpose", url=log.url)
 
     with pytest.raises(LogError):
-        commit(log, state, ours, replace(still(), on_committed=fails))
+        commit_files(log, "ours", kind=WriteKind.OVERWRITE, around=replace(still(), on_committed=fails))
 
     assert live_paths(log) == ["ours"]
     assert log.store.exists("ours")

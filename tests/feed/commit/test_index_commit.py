@@ -437,7 +437,9 @@ def append_as_state_alone(table: Path, like: AddFile, version: int) -> None:
     base = log_of(table).state(Version(version - 1))
     assert base is not None
     added = (replace(like, path=path, log_path=path),)
-    put_state(table, base, StateUpdate(version=Version(version), created_ms=1, added=added, metadata=base.metadata))
+    put_state(
+        log_of(table), base, StateUpdate(version=Version(version), created_ms=1, added=added, metadata=base.metadata)
+    )
 
 
 def test_two_writers_that_both_make_the_table_share_it(tmp_path: Path) -> None:

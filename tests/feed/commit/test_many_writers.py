@@ -47,13 +47,10 @@ def test_of_the_appends_of_eight_processes_none_fails_and_each_is_there_once(tmp
     assert versions_in_log(location) == list(range(97))
     assert len(list(Path(location).glob("*.parquet"))) == 96, "a lost race writes no file again"
     assert rows_by_delta_rs(location) == rows_by_tablefeed(location) == list(range(96))
+    assert_what_is_beside_the_commits_is_right(location)
 
 
-def test_what_eight_processes_leave_beside_their_commits_is_right(tmp_path: Path) -> None:
-    location = a_table(tmp_path / "orders")
-
-    all_at_once(location, [(by_tablefeed, rows) for rows in shares(8)])
-
+def assert_what_is_beside_the_commits_is_right(location: str) -> None:
     assert wrong_checksums(location) == {}
     assert checksum_count(location) > 0
     newest = checkpoint_versions(location)[-1]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,14 +18,15 @@ from support.logs import (
     Action,
     a_log,
     a_write,
-    actions_of,
     add,
+    col,
     committed,
     live_paths,
-    metadata,
+    meta,
     protocol,
     put,
     remove,
+    said,
     still,
 )
 from tablefeed import errors
@@ -37,10 +38,7 @@ from tablefeed.log.conflicts import WriteKind
 
 TEXT = pa.string()
 ID_P = pa.schema([("id", pa.int64()), ("p", pa.int64())])
-LONG_ID_P = (
-    '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
-    '{"name":"p","type":"long","nullable":true,"metadata":{}}]}'
-)
+PARTED = meta(col("id"), col("p"), partition_columns=["p"])
 P_IS_1 = WriteRules(replace_where="p = 1")
 DYNAMIC = WriteRules(scope=Scope.PARTITIONS)
 
@@ -112,11 +110,14 @@ def test_rows_of_which_the_predicate_is_not_true_are_refused_and_leave_no_file(
     table = a_partitioned_table(tmp_path)
     files = sorted(tmp_path.rglob("*.parquet"))
 
-    with pytest.raises(errors.InvalidRowsError, match="replaceWhere says, \"p = 'a'\"") as caught:
+    mismatch = "DELTA_REPLACE_WHERE_MISMATCH.* replaceWhere says, \"p = 'a'\""
+    with pytest.raises(errors.InvalidRowsError, match=mismatch):
         overwrite(table, rows([10] * len(strange), strange), replace_where="p = 'a'")
 
-    assert caught.value.error_class == "DELTA_REPLACE_WHERE_MISMATCH"
     assert (ids(table), sorted(tmp_path.rglob("*.parquet"))) == ([1, 2, 3], files)
+
+
+UTC_US, DAYS = pa.timestamp("us", "UTC"), [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)]
 
 
 @pytest.mark.parametrize(
@@ -124,12 +125,7 @@ def test_rows_of_which_the_predicate_is_not_true_are_refused_and_leave_no_file(
     [
         (pa.int32(), [1, 2, 10], "p > 1", [1]),
         (pa.date32(), [date(2024, 1, 31), date(2024, 2, 1)], "p >= DATE'2024-02-01'", [1]),
-        (
-            pa.timestamp("us", "UTC"),
-            [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)],
-            "p < TIMESTAMP'2024-01-01 12:00:00Z'",
-            [2],
-        ),
+        (UTC_US, DAYS, "p < TIMESTAMP'2024-01-01 12:00:00Z'", [2]),
         (pa.decimal128(5, 2), [Decimal("1.50"), Decimal("2.00")], "p = 1.5", [2]),
         (pa.float64(), [1.5, float("nan"), -0.0], "p = 0.0", [1, 2]),
         (pa.bool_(), [True, False], "p", [2]),
@@ -164,12 +160,7 @@ def test_a_predicate_that_is_not_understood_is_refused_under_its_own_name(tmp_pa
     ("kind", "values", "written", "left"),
     [
         (pa.float64(), [float("nan"), 1.0, -0.0], [float("nan"), 0.0], [2, 10, 11]),
-        (
-            pa.timestamp("us", "UTC"),
-            [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)],
-            [datetime(2024, 1, 1, tzinfo=UTC)],
-            [2, 10],
-        ),
+        (UTC_US, DAYS, DAYS[:1], [2, 10]),
         (pa.date32(), [date(2024, 1, 31), None], [date(2024, 1, 31)], [2, 10]),
         (pa.bool_(), [True, False, None], [False], [1, 3, 10]),
     ],
@@ -248,14 +239,13 @@ def in_partition(path: str, value: str | None, **more: Any) -> Action:
 
 
 def removed_from(path: str, value: str | None) -> Action:
-    action = remove(path)
-    action["remove"] |= {"partitionValues": {"p": value}, "extendedFileMetadata": True, "size": 10}
-    return action
+    return remove(path, partitionValues={"p": value}, extendedFileMetadata=True, size=10)
 
 
 def partitions() -> TableLog:
-    named = metadata(LONG_ID_P, partition_columns=["p"])
-    return a_log(v0=[protocol(), named, in_partition("one", "1"), in_partition("two", "2"), in_partition("none", None)])
+    return a_log(
+        v0=[protocol(), PARTED, in_partition("one", "1"), in_partition("two", "2"), in_partition("none", None)]
+    )
 
 
 def of_partition_1(log: TableLog, rules: WriteRules) -> Transaction:
@@ -263,7 +253,10 @@ def of_partition_1(log: TableLog, rules: WriteRules) -> Transaction:
     return replace(ours, files=tuple(replace(file, partition_values={"p": "1"}) for file in ours.files))
 
 
-@pytest.mark.parametrize("rules", [P_IS_1, DYNAMIC])
+BOTH = pytest.mark.parametrize("rules", [P_IS_1, DYNAMIC], ids=["predicate", "dynamic"])
+
+
+@BOTH
 @pytest.mark.parametrize(
     ("winner", "error_class"),
     [
@@ -288,7 +281,7 @@ def test_a_partial_overwrite_stops_for_a_winner_in_what_it_replaces(
     assert "ours" not in live_paths(log)
 
 
-@pytest.mark.parametrize("rules", [P_IS_1, DYNAMIC])
+@BOTH
 @pytest.mark.parametrize(
     ("winner", "left"),
     [
@@ -313,20 +306,15 @@ def test_a_partial_overwrite_goes_behind_a_winner_elsewhere_and_leaves_its_files
 
 
 @pytest.mark.parametrize(
-    ("rules", "parameters"),
-    [
-        (P_IS_1, {"predicate": "p = 1"}),
-        (DYNAMIC, {"isDynamicPartitionOverwrite": True}),
-    ],
+    ("how", "parameters"),
+    [(where("p = 1"), {"predicate": "p = 1"}), (IN_DYNAMIC_MODE, {"isDynamicPartitionOverwrite": True})],
 )
 def test_the_log_says_which_rows_were_replaced_as_delta_spark_does(
-    tmp_path: Path, rules: WriteRules, parameters: dict[str, object]
+    tmp_path: Path, how: dict[str, str], parameters: dict[str, object]
 ) -> None:
-    table = str(tmp_path / "t")
-    tablefeed.append(table, rows_of_long([1, 2], [1, 2]), partition_by="p")
-    mode: Literal["static", "dynamic"] = "dynamic" if rules is DYNAMIC else "static"
+    table = a_partitioned_table(tmp_path, pa.int64(), [1, 2])
 
-    overwrite(table, rows_of_long([10], [1]), replace_where=rules.replace_where, partition_overwrite_mode=mode)
+    overwrite(table, rows([10], [1], pa.int64()), **how)
 
     [about] = tablefeed.open_table(table).history(1)
     assert about.operation == "WRITE"
@@ -339,23 +327,18 @@ def test_removes_say_of_which_partition_they_are() -> None:
 
     commit(log, log.load(), of_partition_1(log, DYNAMIC), still())
 
-    removed = [action["remove"] for action in actions_of(log, 1) if "remove" in action]
-    assert [(each["path"], each["partitionValues"]) for each in removed] == [("one", {"p": "1"})]
+    assert [(each["path"], each["partitionValues"]) for each in said(log, 1, "remove")] == [("one", {"p": "1"})]
 
 
 @pytest.mark.parametrize("values", [{"p": "one"}, {}])
-@pytest.mark.parametrize("rules", [P_IS_1, DYNAMIC])
+@BOTH
 def test_a_file_whose_partition_cannot_be_told_stops_the_write(rules: WriteRules, values: dict[str, str]) -> None:
-    log = a_log(v0=[protocol(), metadata(LONG_ID_P, partition_columns=["p"]), add("odd", partitionValues=values)])
+    log = a_log(v0=[protocol(), PARTED, add("odd", partitionValues=values)])
 
     with pytest.raises(errors.LogError, match="partition column 'p'"):
         commit(log, log.load(), of_partition_1(log, rules), still())
 
     assert live_paths(log) == ["odd"]
-
-
-def rows_of_long(row_ids: Sequence[int], values: Sequence[int]) -> pa.Table:
-    return rows(row_ids, values, pa.int64())
 
 
 @pytest.mark.parametrize(
