@@ -28,7 +28,7 @@ from benchmarks.questions import AtMost
 from benchmarks.source import Figure, Sample, as_markdown
 from benchmarks.turns import facts, keep, measured
 from tablefeed.feed.snapshot import known_state
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 5

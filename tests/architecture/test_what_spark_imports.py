@@ -111,6 +111,18 @@ reader.commit(end)
     assert rooms(loaded).isdisjoint({"feed.upkeep"})
 
 
+def test_a_write_is_planned_without_pyarrow_and_without_what_commits(table: Path) -> None:
+    plan = f"""
+from pyspark.sql.types import LongType, StructType
+from pyspark_tablefeed import DefaultSource
+DefaultSource({{"path": {str(table)!r}}}).streamWriter(StructType().add("id", LongType()), False)
+"""
+    loaded = ran(plan)
+
+    assert {"pyarrow", "numpy", *_SLOW}.intersection(loaded) == set()
+    assert {"tablefeed.feed.commit.loop", "tablefeed.feed.upkeep.after_commit"}.isdisjoint(loaded)
+
+
 def test_a_query_of_delta_tables_imports_of_the_other_log_nothing_but_its_names() -> None:
     loaded = imported(_WRITER_AND_READER)
 

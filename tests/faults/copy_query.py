@@ -22,7 +22,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyspark_tablefeed import DefaultSource
-from tablefeed.spark.sink import BATCH_ID, StreamWriter, Written
+from tablefeed.spark.sink import BATCH_ID, StreamWriter
+from tablefeed.spark.written import Written
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support.logs import commit_path, info, metadata, protocol, txn
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 
 Json = Any  # Any: what JSON can hold
 Key = tuple[str, str | None]

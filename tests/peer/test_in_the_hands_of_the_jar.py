@@ -13,7 +13,7 @@ import pytest
 import tablefeed
 from peer.jar_log import JarLog
 from peer.tables import any_retention, read, run
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ import pytest
 import tablefeed
 from peer.tables import any_retention, read, rows, run
 from tablefeed.feed.snapshot.open_log import open_maintained
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.vacuum import vacuumed
 
 if TYPE_CHECKING:

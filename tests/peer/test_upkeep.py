@@ -15,7 +15,7 @@ import tablefeed
 from peer.jar_log import JarLog
 from peer.tables import read, rows, run
 from tablefeed.feed.snapshot.open_log import open_maintained
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 
 if TYPE_CHECKING:

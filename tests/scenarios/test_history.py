@@ -15,7 +15,8 @@ from support.recorded import log, schema, vector
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.spark.sink import BatchWriter, Written
+from tablefeed.spark.sink import BatchWriter
+from tablefeed.spark.written import Written
 
 
 @pytest.fixture

@@ -22,13 +22,8 @@ from tablefeed.errors import (
     UnsupportedOptionError,
 )
 from tablefeed.spark.option_tables import IGNORED, NOT_YET, SPECS
-from tablefeed.spark.options import (
-    ParsedOptions,
-    parse_at_load,
-    parse_options,
-    refuse_time_travel,
-    table_path,
-)
+from tablefeed.spark.options import parse_at_load, parse_options, refuse_time_travel, table_path
+from tablefeed.spark.parsed_options import ParsedOptions
 from tablefeed.spark.sink import BatchWriter
 
 ROOT = Path(__file__).parents[2]

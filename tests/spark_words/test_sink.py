@@ -18,13 +18,14 @@ from support.logs import a_log, metadata, protocol
 from tablefeed.errors import CommitError, IllegalOptionError, UnknownOptionError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.known_state import newest_state, remember
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.spark.options import parse_options
-from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
+from tablefeed.spark.sink import BatchWriter, StreamWriter
+from tablefeed.spark.written import Written
 from tablefeed.store import LocalStore
 
 ID = pa.schema([("id", pa.int64())])

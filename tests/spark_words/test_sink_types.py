@@ -32,7 +32,8 @@ from pyspark.sql.types import (
 import tablefeed
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import SchemaMismatchError
-from tablefeed.spark.sink import BatchWriter, StreamWriter, Written
+from tablefeed.spark.sink import BatchWriter, StreamWriter
+from tablefeed.spark.written import Written
 
 NO_TABLES: list[tuple[DataType, str]] = [
     (YearMonthIntervalType(), "interval year to month"),

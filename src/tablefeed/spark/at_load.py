@@ -10,13 +10,8 @@ from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.changes.change_rules import refuse_reserved_names
 from tablefeed.feed.timestamp_text import in_zone
 from tablefeed.spark.analysis import CHANGE_COLUMNS, Analysis
-from tablefeed.spark.options import (
-    ParsedOptions,
-    parse_at_load,
-    refuse_time_travel,
-    table_path,
-    tracking_options,
-)
+from tablefeed.spark.options import parse_at_load, refuse_time_travel, table_path, tracking_options
+from tablefeed.spark.parsed_options import ParsedOptions
 
 
 def analyse(options: Mapping[str, str]) -> Analysis:

@@ -10,13 +10,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, UnsupportedOptionError
 from tablefeed.feed.api.changes import change_tasks
 from tablefeed.feed.arguments import Bound
-from tablefeed.spark.options import (
-    ParsedOptions,
-    bounds_of,
-    parse_options,
-    schema_given,
-    table_path,
-)
+from tablefeed.spark.options import bounds_of, parse_options, schema_given, table_path
+from tablefeed.spark.parsed_options import ParsedOptions
 from tablefeed.spark.partition import read_partition
 
 if TYPE_CHECKING:

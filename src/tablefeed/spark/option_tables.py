@@ -18,7 +18,7 @@ from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.arguments import word
 from tablefeed.feed.changes.java_regex import JavaRegex, java_regex
 from tablefeed.feed.commit.collisions import OnCollision
-from tablefeed.feed.snapshot.open_log import TableFormat
+from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.write.write_rules import Scope, codec, column_paths

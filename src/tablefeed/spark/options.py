@@ -10,8 +10,6 @@ import difflib
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
 from tablefeed.errors import (
     ConflictingOptionsError,
@@ -24,6 +22,7 @@ from tablefeed.feed.arguments import Bound
 from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE, TrackingOptions
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX
 from tablefeed.spark.option_tables import IGNORED, NOT_YET, SPECS
+from tablefeed.spark.parsed_options import ParsedOptions
 
 logger = logging.getLogger(__name__)
 
@@ -34,20 +33,6 @@ PROPERTY_PREFIX = "delta."
 """`delta.<name>` on a write is a property of the table that the write creates."""
 
 _SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname", "outputmode"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedOptions:
-    """The option values by name with defaults filled in, the store's options, and the properties of a new table."""
-
-    values: Mapping[str, Any]
-    storage: Mapping[str, str]
-    properties: Mapping[str, str] = field(default_factory=dict)
-    index_as: Mapping[str, str] = field(default_factory=dict)
-    """How columns are to be indexed, by column name; the case of a name does not matter."""
-
-    def __getitem__(self, name: str) -> Any:
-        return self.values[name]
 
 
 def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from tablefeed.spark.worker import acknowledge_at_once, begin
+from tablefeed.spark.worker import Begins, acknowledge_at_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from tablefeed.spark.stream_planner import StreamPlanner
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(Begins, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's reader of one table's feed in one streaming query."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
-        begin()
         self._given = dict(options)
         self._schema = schema
         self._analysis = analysis
@@ -39,7 +38,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restores the reader in a worker, as the first code of tablefeed in a task."""
         acknowledge_at_once()
-        begin()
         self.__dict__.update(state)
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name

@@ -25,7 +25,6 @@ from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
 from tablefeed.spark.options import (
-    ParsedOptions,
     bounds_of,
     check_tracking,
     event_time_column,
@@ -35,6 +34,7 @@ from tablefeed.spark.options import (
     table_path,
     tracking_options,
 )
+from tablefeed.spark.parsed_options import ParsedOptions
 from tablefeed.spark.worker import write_json_without_blanks
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ worker's kernel delays the acknowledgement by 40 ms: a large part of a micro-bat
 
 A worker collects garbage after each task. With Spark, Arrow and tablefeed loaded that takes some 10 ms of a core in
 each of about four processes of a micro-batch, just when Spark writes its own logs. `settle` avoids that. Importing
-tablefeed makes the collector look through all that Spark has imported before, which `begin` avoids.
+tablefeed makes the collector look through all that Spark has imported before. `Begins` avoids that.
 
 The process that plans a stream sends its offsets as JSON, and Spark compares them as text. Delta-Spark's JSON has no
 blanks, but that of Python's `json.dumps` has. `write_json_without_blanks` removes them.
@@ -20,14 +20,23 @@ import socket
 import stat
 from contextlib import suppress
 from functools import cache
+from typing import Self
+
+
+class Begins:
+    """Makes the garbage collector ignore what Spark has imported, before an object of the class is made or unpickled.
+
+    For the objects that Spark passes from process to process: what their methods and states need is imported later.
+    """
+
+    def __new__(cls, *_args: object, **_options: object) -> Self:
+        """Python calls this before it loads the state of a pickled object."""
+        _begin()
+        return super().__new__(cls)
 
 
 @cache
-def begin() -> None:
-    """Makes the garbage collector ignore what Spark has imported. Only the first call in a process does anything.
-
-    Call it as the first of tablefeed in a process, before anything else is imported.
-    """
+def _begin() -> None:
     gc.freeze()
 
 

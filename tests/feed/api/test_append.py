@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from support.logs import a_log, already_applied, col, committed, meta, protocol, said
 from tablefeed import errors
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.store import LocalStore
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", None]})

@@ -21,7 +21,7 @@ from support.writers import (
     versions_in_log,
     wrong_checksums,
 )
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 
 pytestmark = pytest.mark.slow
 

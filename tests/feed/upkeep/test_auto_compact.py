@@ -11,7 +11,7 @@ import pytest
 import tablefeed
 from support.logs import put, remove
 from tablefeed.feed.upkeep import auto_compact, optimize
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.store import LocalStore
 
 WANTED = {"delta.autoOptimize.autoCompact": "true"}

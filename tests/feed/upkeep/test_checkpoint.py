@@ -20,7 +20,7 @@ from support.logs import metadata, protocol, put
 from tablefeed import Checkpointed
 from tablefeed.errors import LogError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.open_log import open_maintained
-from tablefeed.feed.upkeep import after_commit as upkeep
+from tablefeed.feed.upkeep import background
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.index_cleanup import clean_up
 from tablefeed.indextables import names
@@ -50,7 +50,7 @@ def told(files: list[AddFile]) -> list[AddFile]:
 
 def append_one(table: Path) -> None:
     tablefeed.append(table, tablefeed.open_table(table).to_arrow().slice(0, 1))
-    upkeep.wait_until_done()
+    background.wait_until_done()
 
 
 # --- IndexTables -----------------------------------------------------------------------------------------------------

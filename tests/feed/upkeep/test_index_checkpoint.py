@@ -21,6 +21,7 @@ from tablefeed.feed.commit.index_states import put_whole
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep import after_commit as upkeep
+from tablefeed.feed.upkeep import background
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions
 from tablefeed.feed.upkeep.index_checkpoint import checkpoint_if_due, write_json_checkpoint
 from tablefeed.indextables import names
@@ -41,7 +42,7 @@ def grow(table: Path, *, to: int) -> None:
     for version in range(tablefeed.open_table(table).version + 1, to + 1):
         at = row.schema.get_field_index("id")
         tablefeed.append(table, row.set_column(at, "id", pa.array([version], row.schema.field("id").type)))
-    upkeep.wait_until_done()
+    background.wait_until_done()
 
 
 def checkpoints(table: Path) -> set[str]:
@@ -85,7 +86,7 @@ def test_none_is_due_within_ten_versions_of_the_last(table: Path) -> None:
 @pytest.mark.parametrize(("interval", "due"), [(3, True), (4, False), (None, False)])
 def test_how_many_versions_lie_between_two_can_be_asked_for(table: Path, *, interval: int | None, due: bool) -> None:
     upkeep.look_after(log_of(table).load(), UpkeepOptions(index_interval=interval, index_part_actions=2))
-    upkeep.wait_until_done()
+    background.wait_until_done()
 
     assert (names.checkpoint_name(8) in checkpoints(table)) is due
     assert (len(checkpoints(table)) > 2) is due

@@ -15,7 +15,7 @@ import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.index_tables import log_files, log_of, manifests_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
-from tablefeed.feed.upkeep import after_commit as upkeep
+from tablefeed.feed.upkeep import background
 from tablefeed.feed.upkeep.index_checkpoint import write_json_checkpoint
 from tablefeed.feed.upkeep.index_cleanup import clean_up
 from tablefeed.indextables import names
@@ -33,7 +33,7 @@ def a_table(table: Path, *, versions: int = 6) -> Path:
     """A commit of one row each, ids from 1 on as the versions, each with its state; 400 days old."""
     for version in range(1, versions + 1):
         tablefeed.append(table, pa.table({"id": [version]}), table_format="indextables")
-    upkeep.wait_until_done()
+    background.wait_until_done()
     age(table, days=400)
     return table
 

@@ -25,7 +25,7 @@ from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatu
 from tablefeed.feed.scan.delta_task import delta_columns
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep import optimize as module
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.optimize import Folding, fold, fold_behind
 from tablefeed.model.outcome import Optimized
 from tablefeed.store import LocalStore

@@ -14,7 +14,7 @@ from support.logs import Action, col, metadata, protocol, put, raced, said, stru
 from support.maintained import ids, live, rows_of
 from tablefeed.errors import ConflictError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.upkeep.after_commit import wait_until_done
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.optimize import Folding, fold
 from tablefeed.store import LocalStore
 

@@ -22,14 +22,9 @@ from support.memory_store import MemoryStore
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep import after_commit as upkeep
-from tablefeed.feed.upkeep.after_commit import (
-    UpkeepOptions,
-    after_commit,
-    is_due,
-    look_after,
-    wait_until_done,
-    waited_for,
-)
+from tablefeed.feed.upkeep import background
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, is_due, look_after
+from tablefeed.feed.upkeep.background import wait_until_done, waited_for
 from tablefeed.feed.upkeep.sorted_files import SortedFiles
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.store import Entry, Store
@@ -280,7 +275,7 @@ class SeenFromBehind(FaultyStore):
 
 
 def test_no_step_in_the_background_begins_while_somebody_waits_for_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(background, "PATIENCE_S", 60.0)
     store = SeenFromBehind(fourteen_commits().store)
     log = log_of(store)
 
@@ -296,7 +291,7 @@ def test_no_step_in_the_background_begins_while_somebody_waits_for_a_commit(monk
 
 
 def test_a_write_that_takes_long_keeps_no_checkpoint_from_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(background, "PATIENCE_S", 0.0)
     log = fourteen_commits()
 
     with waited_for():
@@ -309,19 +304,19 @@ FORKING = """
 import os, signal, sys, threading
 import pyarrow as pa
 import tablefeed
-from tablefeed.feed.upkeep import after_commit as upkeep
+from tablefeed.feed.upkeep import background
 
 for n in range(9):
     tablefeed.append(sys.argv[1], pa.table({"id": [n]}))
 held = threading.Event()
 
 def hold():
-    with upkeep._WAY.taken(), upkeep._BACKGROUND._lock, upkeep._WAY._lock:
+    with background._WAY.taken(), background._BACKGROUND._lock, background._WAY._lock:
         held.set()
         threading.Event().wait()
 
-upkeep.wait_until_done()
-upkeep._BACKGROUND._waiting[("the parent's",)] = lambda: os._exit(7)
+background.wait_until_done()
+background._BACKGROUND._waiting[("the parent's",)] = lambda: os._exit(7)
 threading.Thread(target=hold, daemon=True).start()
 held.wait()
 child = os.fork()
@@ -329,8 +324,8 @@ if not child:
     signal.alarm(50)
     for n in range(3):
         tablefeed.append(sys.argv[1], pa.table({"id": [9 + n]}))
-    upkeep.wait_until_done()
-    os._exit(0 if upkeep._WAY._free.is_set() else 8)
+    background.wait_until_done()
+    os._exit(0 if background._WAY._free.is_set() else 8)
 os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 

@@ -20,7 +20,8 @@ from support.logs import LONG_ID, a_log, add, log_of, metadata, protocol, put
 from support.memory_store import MemoryStore
 from tablefeed.errors import TablefeedError, TableReplacedError
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
-from tablefeed.feed.upkeep.after_commit import UpkeepOptions, behind, look_after, wait_until_done
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, behind, look_after
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.checkpoint import checkpointed
 from tablefeed.feed.upkeep.checksums import begin_checksums
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint

@@ -14,10 +14,12 @@ from tablefeed.feed.commit.collisions import OnCollision, check_collision
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, batch_write
 from tablefeed.feed.snapshot.known_state import newest_state, remember
-from tablefeed.feed.snapshot.open_log import TableFormat, open_log
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.timestamp_text import read_zone
-from tablefeed.feed.upkeep.after_commit import UpkeepOptions, now_ms, surroundings, waited_for
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, now_ms, surroundings
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
+from tablefeed.feed.upkeep.background import waited_for
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.write_rules import Scope, WriteRules, codec, column_paths
 from tablefeed.log.conflicts import WriteKind

@@ -20,7 +20,7 @@ from tablefeed.feed.commit.entry import DeltaWrite, commit_entry, removal_of
 from tablefeed.feed.commit.transaction import FormatCommit, Put, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.delta_write import clustering_of
+from tablefeed.feed.write.delta_plan import clustering_of
 from tablefeed.feed.write.orphans import first_recording
 from tablefeed.feed.write.row_replacement import Rewriting, reads_of, rewritten
 from tablefeed.feed.write.row_rules import rules_in_force

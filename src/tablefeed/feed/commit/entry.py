@@ -27,7 +27,7 @@ from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import TABLE, CommitError, LogError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.write.delta_write import new_protocol_and_metadata
+from tablefeed.feed.write.delta_plan import new_protocol_and_metadata
 from tablefeed.feed.write.replaced_files import ReplacedFiles
 from tablefeed.feed.write.row_replacement import Rewriting
 from tablefeed.feed.write.row_rules import marks_moved

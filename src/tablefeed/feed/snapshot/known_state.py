@@ -11,7 +11,8 @@ import os
 from collections.abc import Mapping
 
 from tablefeed.errors import TableNotFoundError
-from tablefeed.feed.snapshot.open_log import TableFormat, open_log
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 
 KEPT_TABLES = 16

@@ -7,24 +7,17 @@ queries read no IndexTables table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import TableError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_files import for_store
+from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.indextables import names as index_names
 from tablefeed.store import Store, open_store
 
 if TYPE_CHECKING:
     from tablefeed.feed.snapshot.index_log import IndexTablesLog
-
-
-class TableFormat(StrEnum):
-    """The two table formats, as the option `tableFormat` names them."""
-
-    DELTA = "delta"
-    INDEXTABLES = "indextables"
 
 
 def open_log(

@@ -1,14 +1,8 @@
 """What a log needs after a commit: its checksum at once; checkpoint, cleanup and compaction in the background.
 
-A batch must not wait for a checkpoint, so one thread of this process does that work, one table after another. It is a
-thread and not a process: Arrow does most of the work without the interpreter's lock, no credentials are passed on, and
-nothing outlives this process. The thread is no daemon: a short program that ends after its last `append` waits until
-the checkpoint is written. Where Spark kills the worker before that, no half of a checkpoint is visible. The next commit
-of any process then finds that a checkpoint is due, because the newest one is a whole interval back.
-
-The thread shares the interpreter's lock with the next commit. So it works in steps. While somebody waits for a commit
-(`waited_for`), the next step is held back, for `PATIENCE_S` at most. So a commit that is quick competes with one step,
-and not with a whole checkpoint.
+A batch must not wait for a checkpoint, so a thread does that work (background.py). Where Spark kills the worker before
+it is done, no half of a checkpoint is visible. The next commit of any process then finds that a checkpoint is due,
+because the newest one is a whole interval back.
 
 The commit is in the log before this begins. So nothing here raises a TablefeedError: a failure is logged as a warning,
 and the work is tried again after a later commit.
@@ -17,23 +11,23 @@ and the work is tried again after a later commit.
 from __future__ import annotations
 
 import logging
-import os
-import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.upkeep.background import ask, make_way
 from tablefeed.feed.upkeep.checksums import begin_checksums, put_checksum
 from tablefeed.model.actions import Commit, Version
+
+if TYPE_CHECKING:
+    from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 
 logger = logging.getLogger(__name__)
 
@@ -116,14 +110,7 @@ def look_after(snapshot: Snapshot, options: UpkeepOptions = USUAL) -> None:
     if due:
         keep(_asked, key, snapshot.version)
     if due or also:
-        _BACKGROUND.ask(key, lambda: _unless_replaced(snapshot, work))
-
-
-@contextmanager
-def waited_for() -> Iterator[None]:
-    """Holds back the steps of the work in the background while the block runs, because somebody waits for it."""
-    with _WAY.taken():
-        yield
+        ask(key, lambda: _unless_replaced(snapshot, work))
 
 
 def behind(snapshot: Snapshot, what: str, work: Callable[[], object]) -> None:
@@ -131,12 +118,7 @@ def behind(snapshot: Snapshot, what: str, work: Callable[[], object]) -> None:
 
     A failure is only logged as a warning.
     """
-    _BACKGROUND.ask((*table_key(snapshot), what), lambda: _unless_it_fails(what, snapshot, work))
-
-
-def wait_until_done() -> None:
-    """Waits until no work is left in the background."""
-    _BACKGROUND.join()
+    ask((*table_key(snapshot), what), lambda: _unless_it_fails(what, snapshot, work))
 
 
 # --- what is due ---------------------------------------------------------------------------------------------------
@@ -179,7 +161,7 @@ def _look_after_index(snapshot: Snapshot, options: UpkeepOptions) -> None:
     from tablefeed.feed.upkeep.index_checkpoint import checkpoint_if_due
 
     if options.checkpoint and options.index_interval is not None:
-        _WAY.make()
+        make_way()
         most = options.index_part_actions
         checkpoint_if_due(snapshot, options.index_interval, part_actions=most, now_ms=now_ms())
 
@@ -191,7 +173,7 @@ def _look_after_delta(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
         first = Version(snapshot.version + 1 - options.compact_every)
         _unless_it_fails("compaction", snapshot, lambda: write_compaction(snapshot, first))
     if options.checkpoint:
-        _WAY.make()
+        make_way()
         interval = snapshot.properties.checkpoint_interval
         if is_due(snapshot.version, _newest_checkpoint(snapshot), interval):
             _checkpoint(snapshot, options)
@@ -210,13 +192,13 @@ def _checkpoint(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
     from tablefeed.feed.upkeep.delta_cleanup import clean_up
 
     shape = CheckpointShape(part_actions=options.part_actions, top_level=options.top_level)
-    counts = write_checkpoint(snapshot, shape, before_step=_WAY.make)
-    _WAY.make()
+    counts = write_checkpoint(snapshot, shape, before_step=make_way)
+    make_way()
     _unless_it_fails("checksum", snapshot, lambda: put_checksums_from(snapshot, counts))
     cutoff_ms = snapshot.properties.log_cutoff_ms(now_ms=now_ms())
     if options.clean_up and _cleaned.get(table_key(snapshot)) != cutoff_ms:
         keep(_cleaned, table_key(snapshot), cutoff_ms)
-        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=now_ms(), before_step=_WAY.make))
+        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=now_ms(), before_step=make_way))
 
 
 def keep(kept: OrderedDict[tuple[str, str], int], key: tuple[str, str], number: int) -> None:
@@ -232,106 +214,3 @@ def _unless_it_fails(what: str, snapshot: Snapshot, work: Callable[[], object]) 
         work()
     except TablefeedError as error:
         logger.warning("%s failed table=%s version=%d: %s", what, snapshot.log.url, snapshot.version, error)
-
-
-# --- the thread ----------------------------------------------------------------------------------------------------
-
-
-class _Background:
-    """Work by table, one piece at a time. New work replaces the work that waits under the same key."""
-
-    def __init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Starts with no work and no thread."""
-        self._waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = OrderedDict()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-
-    def ask(self, key: tuple[str, ...], work: Callable[[], None]) -> None:
-        with self._lock:
-            self._waiting[key] = work
-            if self._thread is None or not self._thread.is_alive():
-                thread = threading.Thread(target=self._run, name="tablefeed-upkeep", daemon=False)
-                try:
-                    thread.start()
-                except RuntimeError as error:  # the interpreter is shutting down
-                    logger.warning("upkeep not begun table=%s: %s", key[0], error)
-                    self._waiting.clear()
-                else:
-                    self._thread = thread
-
-    def join(self) -> None:
-        with self._lock:
-            thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-
-    def _run(self) -> None:
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._thread = None
-                    return
-            _WAY.make()  # meanwhile newer work may replace the work that waits
-            with self._lock:
-                (url, *_), work = self._waiting.popitem(last=False)
-            try:
-                work()
-            except Exception as error:
-                logger.warning("upkeep failed table=%s: %s", url, error, exc_info=not isinstance(error, TablefeedError))
-
-
-_BACKGROUND = _Background()
-
-PATIENCE_S = 0.1
-"""How long a step is held back at most: many writes, or a long one, must not prevent a checkpoint for ever."""
-
-
-class _Way:
-    """Lets the work that somebody waits for go first."""
-
-    def __init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Starts with nobody who waits."""
-        self._count, self._lock, self._free = 0, threading.Lock(), threading.Event()
-        self._free.set()
-
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        self._add(1)
-        try:
-            yield
-        finally:
-            self._add(-1)
-
-    def make(self) -> None:
-        self._free.wait(PATIENCE_S)
-
-    def _add(self, one: int) -> None:
-        with self._lock:
-            self._count = max(self._count + one, 0)  # below zero where a block was entered before a fork
-            if self._count:
-                self._free.clear()
-            else:
-                self._free.set()
-
-
-_WAY = _Way()
-
-
-def _begin_anew() -> None:
-    """Gives a forked child its own locks and an empty queue.
-
-    A child has a copy of its parent's locks, but not the threads that hold them. It also has a copy of the queue, whose
-    work the parent does. The objects stay the same: a block that was entered before the fork still uses them when it
-    ends.
-    """
-    for each in (_BACKGROUND, _WAY):
-        each.begin()
-
-
-os.register_at_fork(after_in_child=_begin_anew)

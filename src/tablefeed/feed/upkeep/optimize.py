@@ -34,7 +34,7 @@ from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, behind, now_ms, surroundings
-from tablefeed.feed.write.delta_write import plan_delta_write
+from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.gathering import rewritten_in_bins
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.log.replay import without_statistics

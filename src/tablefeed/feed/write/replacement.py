@@ -21,7 +21,6 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
 )
 from tablefeed.feed.scan.task import PartitionColumn
-from tablefeed.feed.write.table_change import Target
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tablefeed.data.predicate import RowFilter
+    from tablefeed.feed.write.table_change import Target
 
 
 OPTION = "replaceWhere"

@@ -2,7 +2,8 @@
 
 Each of the three steps may run in another process, so each passes a small value to the next. Written files are
 invisible until one put commits them (docs/exactly-once.md covers every point at which a process can crash). The plan
-and the files depend on the table's format: delta_write.py and split_write.py.
+and the files depend on the table's format: delta_plan.py and delta_write.py, or split_write.py. Each process imports
+what its step needs.
 """
 
 from __future__ import annotations
@@ -10,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tablefeed.delta.schema.arrow_schema import from_arrow
-from tablefeed.delta.schema.schema_string import from_spark
 from tablefeed.errors import naming_its_table
-from tablefeed.feed.snapshot.delta_log import DeltaLog
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.delta_write import plan_delta_write, write_delta_task
 from tablefeed.feed.write.write_plan import DeltaPlan, SplitPlan, WritePlan
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
+from tablefeed.model.schema import Struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 
 
 @naming_its_table
@@ -43,8 +42,12 @@ def plan_write(
     of this call. Raises TableError for rows that do not fit and for a table that cannot be written or made, and
     OptionError.
     """
-    rows = from_spark(incoming) if isinstance(incoming, str) else from_arrow(incoming)
+    from tablefeed.feed.snapshot.delta_log import DeltaLog
+
+    rows = _columns(incoming)
     if isinstance(log, DeltaLog):
+        from tablefeed.feed.write.delta_plan import plan_delta_write
+
         return plan_delta_write(log, snapshot, rows, partition_by=partition_by, kind=kind, rules=rules, now_ms=now_ms)
     from tablefeed.feed.write.split_write import plan_split_write
 
@@ -70,8 +73,20 @@ def write_task(
     """
     match plan:
         case DeltaPlan():
+            from tablefeed.feed.write.delta_write import write_delta_task
+
             return write_delta_task(plan, batches, task=task, task_count=task_count, now_ms=now_ms)
         case SplitPlan():
             from tablefeed.feed.write.split_write import write_split_task
 
             return write_split_task(plan, batches, task=task, txn=txn, now_ms=now_ms)
+
+
+def _columns(incoming: pa.Schema | str) -> Struct:
+    if isinstance(incoming, str):
+        from tablefeed.delta.schema.schema_string import from_spark
+
+        return from_spark(incoming)
+    from tablefeed.delta.schema.arrow_schema import from_arrow
+
+    return from_arrow(incoming)

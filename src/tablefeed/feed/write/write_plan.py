@@ -13,8 +13,7 @@ from tablefeed.delta.schema.column_mapping import MappingMode
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.delta.stats.stats_text import StatisticsShape
 from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
-from tablefeed.feed.snapshot.open_log import TableFormat
-from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.write.align import Alignment
 from tablefeed.feed.write.replacement import Replaces
 from tablefeed.feed.write.row_rules import Kept
@@ -27,6 +26,7 @@ from tablefeed.model.statistics import LeafPath
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tablefeed.feed.snapshot.table_log import Snapshot
     from tablefeed.indextables.split.indexing import Indexing
 
 

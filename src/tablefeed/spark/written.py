@@ -1,0 +1,19 @@
+"""What a task of a write reports to its commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.model.actions import AddFile, Txn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written(WriterCommitMessage):
+    """The files that one task wrote, the plan that it followed, and the transaction to record, if any."""
+
+    plan: WritePlan
+    files: tuple[AddFile, ...]
+    txn: Txn | None = None
