@@ -69,18 +69,21 @@ class ByEventTime:
             event_time=EventTime(column=self._event_times.column, before_us=end_us),
         )
 
-    def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
+    def part(self, version: Version, start: Offset, end: Offset) -> tuple[Iterator[AddFile], RowFilter | None]:
         """See `SnapshotOrder`. Raises OffsetError where `start` and `end` are in two snapshots, or `end` is earlier."""
-        bounds = self._bounds(version, start, end)
-        if bounds is None:
-            return iter(())
+        if start.event_time is not None and (start.version != version or end.position < start.position):
+            raise OffsetError(
+                f"The checkpoint's offsets for {self._url} contradict each other: a batch begins in the initial "
+                f"snapshot, at {offset_to_json(start)}, and ends before that, or in another snapshot, at "
+                f"{offset_to_json(end)}. Start with a new checkpoint.",
+                url=self._url,
+            )
+        if end.in_snapshot and end.event_time is None:
+            return iter(()), self._where  # the batch ends where the snapshot begins
+        begin_us, end_us = (None if at.event_time is None else at.event_time.before_us for at in (start, end))
         files = self._snapshot.files(version)
-        return self._snapshot.adds(files.filter(may_have_rows(files, *bounds)))
-
-    def rows(self, version: Version, start: Offset, end: Offset) -> RowFilter | None:
-        """See `SnapshotOrder`. Raises as `adds` does."""
-        bounds = self._bounds(version, start, end)
-        return self._where if bounds is None else self._event_times.rows(*bounds, self._where)
+        adds = self._snapshot.adds(files.filter(may_have_rows(files, begin_us, end_us)))
+        return adds, self._event_times.rows(begin_us, end_us, self._where)
 
     def left(self, end: Offset) -> SnapshotLeft:
         """See `SnapshotOrder`. Bytes are estimated as in `furthest`: a file's are spread evenly over its times."""
@@ -99,22 +102,6 @@ class ByEventTime:
         """See `SnapshotOrder`."""
         self._snapshot.forget()
         self._costs = None
-
-    def _bounds(self, version: Version, start: Offset, end: Offset) -> tuple[int | None, int | None] | None:
-        """The moments between which a batch delivers rows; None: the batch delivers no row of the snapshot."""
-        if start.event_time is not None and (start.version != version or end.position < start.position):
-            raise OffsetError(
-                f"The checkpoint's offsets for {self._url} contradict each other: a batch begins in the initial "
-                f"snapshot, at {offset_to_json(start)}, and ends before that, or in another snapshot, at "
-                f"{offset_to_json(end)}. Start with a new checkpoint.",
-                url=self._url,
-            )
-        if end.in_snapshot and end.event_time is None:
-            return None  # the batch ends where the snapshot begins
-        return (
-            None if start.event_time is None else start.event_time.before_us,
-            None if end.event_time is None else end.event_time.before_us,
-        )
 
     def _costs_of(self, version: Version) -> _Costs:
         if self._costs is None or self._costs.version != version:

@@ -264,9 +264,8 @@ class StreamSource:
         version = snapshot_version(start, end)
         if version is not None:
             first = self._offset(Version(version + 1))
-            adds = self._snapshot_order.adds(version, start, end)
+            adds, rows = self._snapshot_order.part(version, start, end)
             files += self._delivery.snapshot_files(adds, version)
-            rows = self._snapshot_order.rows(version, start, end)
             if rows is not self._rows.filter:  # files with the same filter are balanced together
                 yield files, rows
                 files = []

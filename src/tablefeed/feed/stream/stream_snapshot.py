@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 class SnapshotOrder(Protocol):
     """The order in which a stream delivers its initial snapshot. `version` is the snapshot's."""
 
-    def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
-        """Gives the files to read for a batch from `start` to `end`."""
-
-    def rows(self, version: Version, start: Offset, end: Offset) -> RowFilter | None:
-        """Gives the filter for the rows of these files that belong to the batch; None: all rows."""
+    def part(self, version: Version, start: Offset, end: Offset) -> tuple[Iterator[AddFile], RowFilter | None]:
+        """Gives the files to read for a batch from `start` to `end`, and the filter for their rows; None: all rows."""
 
     def left(self, end: Offset) -> SnapshotLeft:
         """Gives what of the snapshot is still to be delivered after `end`, an offset within it."""
@@ -129,16 +126,12 @@ class ByFiles:
     def __init__(self, snapshot: InitialSnapshot, *, where: RowFilter | None) -> None:
         self._snapshot, self._where = snapshot, where
 
-    def adds(self, version: Version, start: Offset, end: Offset) -> Iterator[AddFile]:
+    def part(self, version: Version, start: Offset, end: Offset) -> tuple[Iterator[AddFile], RowFilter | None]:
         """See `SnapshotOrder`."""
         files = self._snapshot.files(version)
         begin = start.file_index if start.version == version and start.in_snapshot else 0
         stop = end.file_index if end.in_snapshot else files.num_rows
-        return self._snapshot.adds(files.slice(begin, stop - begin))
-
-    def rows(self, version: Version, start: Offset, end: Offset) -> RowFilter | None:  # noqa: ARG002 - of any batch
-        """See `SnapshotOrder`."""
-        return self._where
+        return self._snapshot.adds(files.slice(begin, stop - begin)), self._where
 
     def left(self, end: Offset) -> SnapshotLeft:
         """See `SnapshotOrder`."""
