@@ -98,23 +98,19 @@ def _event_time(value: Mapping[str, object], source_version: int, url: str) -> E
 
 
 def _source_version(value: Mapping[str, object], url: str) -> int:
-    match value:
+    match value:  # which need not be an object
         case {"sourceVersion": int(found)} if not isinstance(found, bool):
             pass
         case {"sourceVersion": other} if other is not None:
             raise _malformed(url, value, "its sourceVersion is not a number", _FORMAT)
         case _:
             raise _malformed(url, value, "its sourceVersion is missing", "DELTA_INVALID_SOURCE_VERSION")
-    if found > _NEWEST_SOURCE_VERSION and found not in _BEFORE_FIRST:
-        raise _malformed(
-            url,
-            value,
-            f"its sourceVersion {found} is newer than {_NEWEST_SOURCE_VERSION}. Upgrade tablefeed",
-            "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION",
-        )
-    if found not in _BEFORE_FIRST:
-        raise _malformed(url, value, f"its sourceVersion {found} is not valid", "DELTA_INVALID_SOURCE_VERSION")
-    return found
+    if found in _BEFORE_FIRST:
+        return found
+    if found > _NEWEST_SOURCE_VERSION:
+        why = f"its sourceVersion {found} is newer than {_NEWEST_SOURCE_VERSION}. Upgrade tablefeed"
+        raise _malformed(url, value, why, "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION")
+    raise _malformed(url, value, f"its sourceVersion {found} is not valid", "DELTA_INVALID_SOURCE_VERSION")
 
 
 def _malformed(url: str, value: Mapping[str, object], why: str, error_class: str) -> OffsetError:
