@@ -172,6 +172,10 @@ def cluster_columns(option: str, value: str) -> tuple[tuple[str, ...], ...]:
     return column_paths(value, option)
 
 
+def _switch(name: str, *, default: bool = False, doc: str) -> OptionSpec:
+    return OptionSpec(name, boolean, default=default, doc=doc)
+
+
 _FALSE = {
     "ignoreDeletes": "Skip commits that only delete rows.",
     "ignoreChanges": "Deliver rewritten files whole, unchanged rows included; implies ignoreDeletes.",
@@ -195,29 +199,25 @@ _ENDING_TIMESTAMP = OptionSpec(
     doc="End with the last commit at or before this time, a timestamp or a date. Not together with endingVersion.",
 )
 _BOUNDS_INCLUSIVE = (
-    OptionSpec(
+    _switch(
         "startingBoundInclusive",
-        boolean,
         default=True,
         doc="false: start after startingVersion or startingTimestamp, without the bound itself.",
     ),
-    OptionSpec(
+    _switch(
         "endingBoundInclusive",
-        boolean,
         default=True,
         doc="false: end before endingVersion or endingTimestamp, without the bound itself.",
     ),
 )
 
 CHANGE_FEED = (
-    OptionSpec(
+    _switch(
         "readChangeFeed",
-        boolean,
-        default=False,
         doc="Deliver the rows that commits inserted, deleted and updated, with `_change_type`, `_commit_version` and "
         "`_commit_timestamp`. The table must record its changes.",
     ),
-    OptionSpec("readChangeData", boolean, default=False, doc="Older name of readChangeFeed."),
+    _switch("readChangeData", doc="Older name of readChangeFeed."),
 )
 
 TRACKING = (
@@ -308,17 +308,14 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         doc="A batch ends after this many rows, by the files' statistics; it may exceed the limit by one file. A file "
         "without a row count uses up the rest of the limit.",
     ),
-    OptionSpec(
+    _switch(
         "splitCommits",
-        boolean,
         default=True,
         doc="false: a batch has whole commits only. A commit larger than the limits is a batch of its own. Only the "
         "initial snapshot is split.",
     ),
-    OptionSpec(
+    _switch(
         "withEventTimeOrder",
-        boolean,
-        default=False,
         doc="true: the initial snapshot is delivered in the order of the times in eventTimeColumn, so that a watermark "
         "does not drop rows of older files as late. A batch has the rows between two times. It meets the limits as "
         "far as the files' statistics allow, and a file is opened for each batch that has rows of it. Do not "
@@ -331,10 +328,9 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         "Python source. Its type is timestamp or timestamp_ntz, and it is not a member of a struct. Upper and lower "
         "case do not matter.",
     ),
-    *(OptionSpec(name, boolean, default=False, doc=doc) for name, doc in _FALSE.items()),
-    OptionSpec(
+    *(_switch(name, doc=doc) for name, doc in _FALSE.items()),
+    _switch(
         "failOnDataLoss",
-        boolean,
         default=True,
         doc="true: fail if log files were removed before they were read. false: continue with the files that are left, "
         "in the schema of the query. It still fails if the removed files changed that schema, or if nothing shows "
@@ -380,9 +376,8 @@ CHANGES_READ: tuple[OptionSpec, ...] = (
 )
 
 _INDEX_WRITE: tuple[OptionSpec, ...] = (
-    OptionSpec(
+    _switch(
         "spark.indextables.checkpoint.enabled",
-        boolean,
         default=True,
         doc="For an IndexTables table with a log of JSON: write the checkpoints that are due. A table that never had a "
         "checkpoint gets none.",
@@ -399,9 +394,8 @@ _INDEX_WRITE: tuple[OptionSpec, ...] = (
         default=100_000,
         doc="For such a table: the most actions in one file of a checkpoint. A larger checkpoint has several parts.",
     ),
-    OptionSpec(
+    _switch(
         "spark.indextables.checkpoint.multiPart.enabled",
-        boolean,
         default=True,
         doc="For such a table: false: a checkpoint is one file, whatever its size.",
     ),
@@ -427,17 +421,13 @@ _WRITE: tuple[OptionSpec, ...] = (
         "partitionBy.",
     ),
     OptionSpec("userMetadata", text, doc="Text kept in each commit's commitInfo."),
-    OptionSpec(
+    _switch(
         "mergeSchema",
-        boolean,
-        default=False,
         doc="Add the columns and struct members that the table does not have, at the end. If the table has "
         "`delta.enableTypeWidening`, also widen its types to those of the rows.",
     ),
-    OptionSpec(
+    _switch(
         "overwriteSchema",
-        boolean,
-        default=False,
         doc="Replace the schema and the partitioning of an overwritten table by those of the write. No effect on an "
         "append.",
     ),
@@ -504,9 +494,8 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         doc="After each such number of batches, small files are merged into larger ones in the background, in a commit "
         "that streams do not see ([maintenance.md](maintenance.md)). No effect in complete mode. Unset: never.",
     ),
-    OptionSpec(
+    _switch(
         "recordEmptyBatches",
-        boolean,
         default=True,
         doc="Commit a batch without rows too, as Delta-Spark does. `false`: a batch that changes nothing makes no "
         "version.",
