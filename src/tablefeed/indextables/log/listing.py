@@ -46,11 +46,6 @@ class Segment:
         of_base = {self.base.version} if self.base is not None and self.base.kind is LogFileKind.STATE else set()
         return frozenset(of_base | ({self.twin.state.version} if self.twin is not None else set()))
 
-    def __post_init__(self) -> None:
-        begin = -1 if self.base is None else self.base.version
-        if [file.version for file in self.commits] != list(range(begin + 1, self.version + 1)):
-            raise ValueError(f"no segment of version {self.version}: {self.base} and {self.commits}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChange:
