@@ -123,6 +123,23 @@ DefaultSource({{"path": {str(table)!r}}}).streamWriter(StructType().add("id", Lo
     assert {"tablefeed.feed.commit.loop", "tablefeed.feed.upkeep.after_commit"}.isdisjoint(loaded)
 
 
+def test_an_append_is_committed_without_pyarrow(table: Path) -> None:
+    """The files are named in the message; the log before has no checkpoint, and none is due."""
+    commit = f"""
+from pyspark.sql.types import LongType, StructType
+from pyspark_tablefeed import DefaultSource
+writer = DefaultSource({{"path": {str(table)!r}}}).streamWriter(StructType().add("id", LongType()), False)
+from tablefeed.model.actions import AddFile, Txn
+from tablefeed.spark.written import Written
+file = AddFile(path="a", log_path="a", partition_values={{}}, size_bytes=1, modified_ms=0, data_change=True)
+writer.commit([Written(plan=writer._plan.about("q"), files=(file,), txn=Txn(app_id="q", txn_version=0))], 0)
+"""
+    loaded = ran(commit)
+
+    assert tablefeed.open_table(table).txn_version("q") == 0
+    assert {"pyarrow", "numpy", *_SLOW}.intersection(loaded) == set()
+
+
 def test_a_query_of_delta_tables_imports_of_the_other_log_nothing_but_its_names() -> None:
     loaded = imported(_WRITER_AND_READER)
 

@@ -15,12 +15,12 @@ from tablefeed.delta.checkpoint.checksum import parse_checksum
 from tablefeed.delta.checkpoint.checksum_writer import (
     SIZE_BINS,
     FileCounts,
-    Tally,
     counts_after,
     encode_checksum,
     no_files,
     read_counts,
 )
+from tablefeed.delta.checkpoint.tally import Tally
 from tablefeed.model.actions import (
     AddFile,
     DeletionVector,

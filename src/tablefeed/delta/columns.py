@@ -20,7 +20,7 @@ from tablefeed.delta.codec import FILE_ACTIONS, Gathered, read_lines
 from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.paths import decode_path
 from tablefeed.errors import CorruptLogError
-from tablefeed.model.actions import AddFile, Commit, DeletionVector, RemoveFile, Version
+from tablefeed.model.actions import AddFile, Commit, DeletionVector, Version
 
 STRING_MAP: pa.DataType = pa.map_(pa.string(), pa.string())
 """`partitionValues` and `tags`."""
@@ -163,11 +163,6 @@ def file_keys(log_paths: pa.Array, deletion_vectors: pa.Array) -> pa.Array:
     at = pc.coalesce(pc.binary_join_element_wise(pa.scalar("@"), offset, ""), "")
     kind, where = (pc.struct_field(deletion_vectors, name) for name in ("storage_type", "path_or_inline"))
     return pc.coalesce(pc.binary_join_element_wise(paths, "\x00", kind, where, at, ""), paths)
-
-
-def file_key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
-    """The identity of one file action, as `file_keys`: its decoded path, and its deletion vector's id or None."""
-    return decode_path(file.log_path), file.deletion_vector.unique_id if file.deletion_vector else None
 
 
 def to_add_files(batch: pa.RecordBatch) -> Iterator[AddFile]:

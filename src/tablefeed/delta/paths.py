@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
 from tablefeed.errors import LogError
+from tablefeed.model.actions import AddFile, RemoveFile
 
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The directory name for null and for '' (Spark's `ExternalCatalogUtils.DEFAULT_PARTITION_NAME`)."""
@@ -40,6 +41,11 @@ def decode_path(log_path: str) -> str:
     if scheme.lower() == "file":
         return _decode(tail)
     return f"{scheme}:{'//' if rest.startswith('//') else ''}{authority}{_decode(tail)}"
+
+
+def file_key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
+    """The identity of a file action, as `columns.file_keys`: its decoded path, and its deletion vector's id or None."""
+    return decode_path(file.log_path), file.deletion_vector.unique_id if file.deletion_vector else None
 
 
 def refuse_escape(path: str, *, root_url: str, clones: bool) -> None:

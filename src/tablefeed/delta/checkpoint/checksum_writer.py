@@ -10,16 +10,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
-from tablefeed.delta.columns import file_key, to_add_files
 from tablefeed.delta.fields import BadActionError
+from tablefeed.delta.paths import file_key
 from tablefeed.delta.properties import MOST_LEAVES, TableProperties
 from tablefeed.model.actions import AddFile, Commit, DeletionVector, Facts, RemoveFile
 
@@ -70,31 +67,10 @@ def counts_after(before: FileCounts, commit: Commit, also_removed: FileCounts | 
         return None
     added = _tallied((file.size_bytes, file.deletion_vector) for file in commit.added)
     removed = _tallied((file.size_bytes or 0, file.deletion_vector) for file in commit.removed)
-    after = _sum(_sum(before, added, 1), removed, -1)
+    after = summed(summed(before, added, 1), removed, -1)
     gone = no_files() if also_removed is None else also_removed
-    after = _sum(after, gone, -1)
+    after = summed(after, gone, -1)
     return replace(after, files=_files_after(before, after, commit, gone)) if _counts_something(after) else None
-
-
-class Tally:
-    """Counts the files of a snapshot that is read as a whole, batch by batch."""
-
-    def __init__(self) -> None:
-        self._counts = no_files()
-        self._few: list[AddFile] = []
-
-    def take(self, adds: pa.RecordBatch) -> None:
-        """Counts `adds` (`columns.FILE_COLUMNS`)."""
-        vectors = adds["deletion_vector"]
-        deleted = pc.fill_null(pc.struct_field(vectors, "cardinality"), 0)
-        self._counts = _sum(self._counts, _counted(adds["size_bytes"], deleted, len(vectors) - vectors.null_count), 1)
-        if len(self._few) <= MOST_FILES:
-            self._few += to_add_files(adds.slice(0, MOST_FILES + 1 - len(self._few)))
-
-    def result(self) -> FileCounts:
-        """The counts of all files taken so far."""
-        counts = self._counts
-        return replace(counts, files=tuple(self._few) if counts.file_count <= MOST_FILES else None)
 
 
 def encode_checksum(counts: FileCounts, facts: Facts, *, txn_id: str | None, schema_changed: bool) -> bytes | None:
@@ -153,14 +129,14 @@ SIZE_BINS: Sequence[int] = (
 )
 """Where the size bins begin: Delta-Spark's, which it compares ("File Size Histogram Schema" names no bins)."""
 
-_DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
+DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
 """Where the bins of deleted rows begin ("Deleted Record Counts Histogram Schema")."""
 
 
 def _tallied(files: Iterable[tuple[int, DeletionVector | None]]) -> FileCounts:
     # In plain Python: a commit has few files, mostly one, and for so few Arrow's calls would be the largest cost.
     histogram = [0] * len(SIZE_BINS), [0] * len(SIZE_BINS)
-    deleted_histogram = [0] * len(_DELETED_BINS)
+    deleted_histogram = [0] * len(DELETED_BINS)
     file_count = size_sum = vector_count = deleted_sum = 0
     for size_bytes, vector in files:
         deleted_rows = 0 if vector is None else vector.cardinality
@@ -171,7 +147,7 @@ def _tallied(files: Iterable[tuple[int, DeletionVector | None]]) -> FileCounts:
             histogram[0][size_bin] += 1
             histogram[1][size_bin] += size_bytes
         if deleted_rows >= 0:
-            deleted_histogram[bisect_right(_DELETED_BINS, deleted_rows) - 1] += 1
+            deleted_histogram[bisect_right(DELETED_BINS, deleted_rows) - 1] += 1
     return FileCounts(
         file_count=file_count,
         size_bytes=size_sum,
@@ -182,33 +158,7 @@ def _tallied(files: Iterable[tuple[int, DeletionVector | None]]) -> FileCounts:
     )
 
 
-def _counted(sizes: pa.Array, deleted: pa.Array, vector_count: int) -> FileCounts:
-    return FileCounts(
-        file_count=len(sizes),
-        size_bytes=pc.sum(sizes).as_py() or 0,
-        histogram=_binned(sizes, SIZE_BINS),
-        vector_count=vector_count,
-        deleted_rows=pc.sum(deleted).as_py() or 0,
-        deleted_histogram=_binned(deleted, _DELETED_BINS)[0],
-    )
-
-
-def _binned(values: pa.Array, bins: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many of `values` are in each bin, and their sums."""
-    most = pc.max(values).as_py()
-    counts, sums = [0] * (len(bins) + 1), [0] * (len(bins) + 1)  # of the values at or above each bin's begin
-    for index, begin in enumerate(bins):
-        if most is None or most < begin:
-            break
-        beyond = values.filter(pc.greater_equal(values, begin))
-        counts[index], sums[index] = len(beyond), pc.sum(beyond).as_py()
-    return (
-        tuple(here - beyond for here, beyond in pairwise(counts)),
-        tuple(here - beyond for here, beyond in pairwise(sums)),
-    )
-
-
-def _sum(counts: FileCounts, more: FileCounts, sign: int) -> FileCounts:
+def summed(counts: FileCounts, more: FileCounts, sign: int) -> FileCounts:
     """`counts` plus `more`, or minus it where `sign` is -1. A number that either does not know is not known."""
 
     def of(one: int | None, other: int | None) -> int | None:
@@ -251,7 +201,7 @@ def _counts(values: Mapping[str, Any]) -> FileCounts:
         ),
         vector_count=_whole_or_none(values.get("numDeletionVectorsOpt")),
         deleted_rows=_whole_or_none(values.get("numDeletedRecordsOpt")),
-        deleted_histogram=None if deleted is None else _wholes(deleted["deletedRecordCounts"], _DELETED_BINS),
+        deleted_histogram=None if deleted is None else _wholes(deleted["deletedRecordCounts"], DELETED_BINS),
         files=None if listed is None else tuple(_read_add(add) for add in listed),
     )
 

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from tablefeed.delta import names
 from tablefeed.delta.codec import encode_commit
-from tablefeed.delta.columns import decode_paths, file_key
+from tablefeed.delta.columns import decode_paths
+from tablefeed.delta.paths import file_key
 from tablefeed.model.actions import CdcFile, Commit, DomainMetadata, FileAction, Txn
 
 

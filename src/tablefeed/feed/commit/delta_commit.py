@@ -7,6 +7,7 @@ changes of metadata and protocol leave our files valid.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tablefeed.delta import codec, features, names
@@ -22,12 +23,13 @@ from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.delta_plan import clustering_of
 from tablefeed.feed.write.orphans import first_recording
-from tablefeed.feed.write.row_replacement import Rewriting, reads_of, rewritten
+from tablefeed.feed.write.replaced_files import ReplacedFiles
+from tablefeed.feed.write.rewriting import Rewriting
 from tablefeed.feed.write.row_rules import rules_in_force
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import Tolerance, WriteKind, conflict_with
 from tablefeed.log.facts import fold
-from tablefeed.model.actions import AddFile, CdcFile, Commit, Facts, Txn, Version
+from tablefeed.model.actions import AddFile, CdcFile, Commit, Facts, FileAction, Txn, Version
 from tablefeed.store import Entry
 
 RACES_BEFORE_JITTER = 2
@@ -83,6 +85,8 @@ class DeltaCommit(FormatCommit):
         """As `FormatCommit`. Raises as `rewritten`, `removal_of` and `commit_entry`."""
         log, plan, files = self._log, self._write.plan, self._write.transaction.files
         if self._write.rewriting is None and state is not None and plan.replaces.by_row is not None:
+            from tablefeed.feed.write.row_replacement import rewritten
+
             # Once: a later commit that touches the rewritten files conflicts with ours.
             rewriting = rewritten(log, state, plan, files, now_ms=self._around.now_ms())
             self._write = replace(self._write, rewriting=rewriting)
@@ -137,7 +141,7 @@ def _check_concurrent(
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict("the table was deleted and created again; run the write again", state.version, METADATA_CHANGED)
-    reads = reads_of(plan, log, transaction.files)
+    reads = _reads_of(plan, log, transaction.files)
     rewriting = write.rewriting or Rewriting()
     folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
@@ -160,6 +164,16 @@ def _check_concurrent(
             features.check_writable(state.protocol, state.metadata, removes=transaction.kind is WriteKind.OVERWRITE)
     _check_shape(plan, state)
     return state.version
+
+
+def _reads_of(plan: DeltaPlan, log: TableLog, written: Iterable[AddFile]) -> Callable[[FileAction], bool]:
+    """A function that says whether a file of another commit may have rows that this write replaces."""
+    rows = plan.replaces.by_row
+    if rows is None:
+        return ReplacedFiles(plan.replaces, written).reads
+    from tablefeed.feed.write.row_replacement import RowReplacement
+
+    return RowReplacement(plan, rows, log).reads
 
 
 def _check_made_by_another(write: DeltaWrite, state: Snapshot) -> None:

@@ -22,14 +22,13 @@ from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.removes import Removal
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.delta.stats.clustering import clustering_domain
-from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import TABLE, CommitError, LogError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.delta_plan import new_protocol_and_metadata
 from tablefeed.feed.write.replaced_files import ReplacedFiles
-from tablefeed.feed.write.row_replacement import Rewriting
+from tablefeed.feed.write.rewriting import Rewriting
 from tablefeed.feed.write.row_rules import marks_moved
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import WriteKind
@@ -147,6 +146,8 @@ def removal_of(write: DeltaWrite, state: Snapshot | None, now_ms: int) -> tuple[
     replaced = ReplacedFiles(write.plan.replaces, transaction.files)
     for batch in replaced.of(state.live_files(with_stats=counts_rows)):
         if counts_rows and rows is not None:
+            from tablefeed.delta.stats.stats_columns import record_counts
+
             counted = record_counts(batch["stats"])
             rows = None if counted.null_count else rows + (counted.sum().as_py() or 0)
         removal.take(batch)

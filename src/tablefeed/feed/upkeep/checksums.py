@@ -9,7 +9,6 @@ from __future__ import annotations
 from tablefeed.delta import names
 from tablefeed.delta.checkpoint.checksum_writer import (
     FileCounts,
-    Tally,
     counts_after,
     encode_checksum,
     no_files,
@@ -61,6 +60,8 @@ def begin_checksums(snapshot: DeltaSnapshot) -> None:
 
     Raises as `put_checksums_from`.
     """
+    from tablefeed.delta.checkpoint.tally import Tally
+
     tally = Tally()
     for batch in snapshot.log.load_for_files(snapshot.version).live_files():
         tally.take(batch)

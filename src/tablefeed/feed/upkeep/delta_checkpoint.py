@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.delta import names
-from tablefeed.delta.checkpoint.checksum_writer import FileCounts, Tally
+from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.delta.checkpoint.compaction import compact
 from tablefeed.delta.checkpoint.last_checkpoint import WrittenCheckpoint, encode_last_checkpoint, parse_last_checkpoint
 from tablefeed.delta.checkpoint.reading import read_actions
 from tablefeed.delta.checkpoint.spark_hash import part_of
+from tablefeed.delta.checkpoint.tally import Tally
 from tablefeed.delta.checkpoint.writing import (
     CheckpointLayout,
     Sidecar,

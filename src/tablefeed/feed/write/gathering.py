@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import naming_its_table
-from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
-from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_files import for_store
-from tablefeed.feed.write.delta_write import write_delta_task
 from tablefeed.feed.write.orphans import delete_orphans, deleted_on_error
 from tablefeed.feed.write.write_plan import DeltaPlan, WritePlan
 from tablefeed.model.actions import AddFile
@@ -69,6 +65,11 @@ def rewritten_in_bins(
     plan: DeltaPlan, bins: Iterable[Sequence[AddFile]], store: Store, *, now_ms: int
 ) -> tuple[AddFile, ...]:
     """Writes the rows of each bin of the table's files to new files under `plan`; deletes these where it raises."""
+    from tablefeed.delta.schema.arrow_schema import to_arrow
+    from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
+    from tablefeed.feed.scan.task import read_task
+    from tablefeed.feed.write.delta_write import write_delta_task
+
     arrow = to_arrow(plan.schema)
     columns = delta_columns(plan.schema, plan.metadata_after)
     scan = DeltaTask(url=plan.location, storage_options=plan.storage_options, columns=columns)

@@ -9,21 +9,20 @@ in every write, the files belong to the table only after the put.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, paths
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.arrow_schema import to_arrow
-from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.delta_write import file_layout, file_path, logged_values, write_delta_task
 from tablefeed.feed.write.orphans import deleted_on_error, new_files
-from tablefeed.feed.write.replaced_files import ReplacedFiles
 from tablefeed.feed.write.replacement import matches
+from tablefeed.feed.write.rewriting import Rewriting
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.changes import ChangeType
 from tablefeed.model.actions import AddFile, CdcFile, FileAction
@@ -34,31 +33,6 @@ if TYPE_CHECKING:
 
     from tablefeed.data.predicate import RowFilter
     from tablefeed.data.write import FileLayout
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewriting:
-    """The files that a rewrite removes and adds, besides the files with new rows.
-
-    `removed` are all files with matching rows. `added` hold those of their rows that stay. `changes` hold all deleted
-    and inserted rows; it is empty where no row stays, as adds and removes then imply the changes, and where the table
-    records no changes. `deleted_rows` is the number of matching rows.
-    """
-
-    removed: tuple[AddFile, ...] = ()
-    added: tuple[AddFile, ...] = ()
-    changes: tuple[CdcFile, ...] = ()
-    deleted_rows: int = 0
-
-    @property
-    def written(self) -> tuple[AddFile | CdcFile, ...]:
-        """The files that were written."""
-        return self.added + self.changes
-
-    @property
-    def copied_rows(self) -> int:
-        """The number of rows in `added`, by its statistics."""
-        return sum(num_records(file.stats) or 0 for file in self.added)
 
 
 class RowReplacement:
@@ -105,12 +79,6 @@ class RowReplacement:
     def all_rows_of(self, files: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
         """Gives all rows of `files`, in all of the table's columns."""
         return read_task(self._scan.of(files), self._schema, store=self._log.store)
-
-
-def reads_of(plan: DeltaPlan, log: TableLog, written: Iterable[AddFile]) -> Callable[[FileAction], bool]:
-    """Gives a function that says whether a file of another commit may have rows that this write replaces."""
-    rows = plan.replaces.by_row
-    return ReplacedFiles(plan.replaces, written).reads if rows is None else RowReplacement(plan, rows, log).reads
 
 
 def rewritten(log: TableLog, state: Snapshot, plan: DeltaPlan, new: Sequence[AddFile], *, now_ms: int) -> Rewriting:
