@@ -22,16 +22,6 @@ def grouped(table: pa.Table, *partition_by: str) -> dict[tuple[str, ...], list[i
     }
 
 
-def test_rows_keep_their_order_within_a_partition() -> None:
-    table = pa.table({"p": ["b", "a", "b", None, "a"], "row": range(5)})
-    assert grouped(table, "p") == {("'b'",): [0, 2], ("'a'",): [1, 4], ("None",): [3]}
-
-
-def test_several_columns_make_one_key() -> None:
-    table = pa.table({"p": ["a", "a", "b", "a"], "q": [1, 2, 1, 1], "row": range(4)})
-    assert grouped(table, "p", "q") == {("'a'", "1"): [0, 3], ("'a'", "2"): [1], ("'b'", "1"): [2]}
-
-
 def test_zeros_differ_and_every_nan_is_the_same() -> None:
     table = pa.table({"p": [0.0, -0.0, math.nan, -math.nan, None, 0.0], "row": range(6)})
     assert grouped(table, "p") == {("0.0",): [0, 5], ("-0.0",): [1], ("nan",): [2, 3], ("None",): [4]}

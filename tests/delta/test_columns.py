@@ -31,10 +31,6 @@ def decoded(*lines: bytes) -> tuple[list[pa.RecordBatch], Commit]:
     return decode_commit_columns(b"".join(lines), version=Version(7), log_file="7.json", modified_ms=99)
 
 
-def as_value(*lines: bytes) -> Commit:
-    return decode_commit(b"".join(lines), version=Version(7), log_file="7.json", modified_ms=99)
-
-
 def test_columns_and_values_say_the_same_of_a_commit() -> None:
     lines = [
         b'{"commitInfo":{"inCommitTimestamp":5}}\n',
@@ -45,7 +41,7 @@ def test_columns_and_values_say_the_same_of_a_commit() -> None:
         an_add("d", deletionVector=VECTOR, tags={"k": "v", "n": None}, baseRowId=1, defaultRowCommitVersion=2),
     ]
     ((batch,), commit) = decoded(*lines)
-    value = as_value(*lines)
+    value = decode_commit(b"".join(lines), version=Version(7), log_file="7.json", modified_ms=99)
     assert commit == replace(value, files=())
     assert tuple(to_add_files(batch)) == value.added
     assert batch.schema == FILE_COLUMNS

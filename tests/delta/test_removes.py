@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.commit_columns import decode_commit_columns
+from support.logs import Action, add, json_lines
 from tablefeed.delta.codec import decode_commit, encode_commit
 from tablefeed.delta.columns import to_add_files
 from tablefeed.delta.removes import Removal
@@ -21,13 +21,12 @@ NOW_MS = 1_700_000_000_000
 VECTOR = {"storageType": "u", "pathOrInlineDv": 'ab^-"\\', "offset": 4, "sizeInBytes": 40, "cardinality": 6}
 
 
-def an_add(path: str, **more: Any) -> dict[str, Any]:
-    return {"path": path, "partitionValues": {}, "size": 10, "modificationTime": 7, "dataChange": True, **more}
+def an_add(path: str, **more: Any) -> Action:
+    return add(path, modified=7, **more)
 
 
-def files_of(*adds: dict[str, Any]) -> pa.RecordBatch:
-    data = b"".join(json.dumps({"add": add}).encode() + b"\n" for add in adds)
-    batches, _ = decode_commit_columns(data, version=Version(0), log_file="0.json", modified_ms=0)
+def files_of(*adds: Action) -> pa.RecordBatch:
+    batches, _ = decode_commit_columns(json_lines(*adds), version=Version(0), log_file="0.json", modified_ms=0)
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
@@ -73,7 +72,7 @@ def as_lines(*batches: pa.RecordBatch) -> bytes:
         [an_add('with%20space/ü\\"\x01'), an_add("s3://elsewhere/a?b#c")],
     ],
 )
-def test_the_lines_are_those_of_the_same_removes_as_values(adds: list[dict[str, Any]]) -> None:
+def test_the_lines_are_those_of_the_same_removes_as_values(adds: list[Action]) -> None:
     files = files_of(*adds)
 
     assert as_lines(files) == as_values(files)

@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.logs import col, struct
 from tablefeed.delta.tracked import TrackedMetadata, decode_entry, encode_entry
 from tablefeed.errors import TABLE, SchemaLogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol, Version
 
-ID = '{"type":"struct","fields":[{"name":"id","type":"integer","nullable":true,"metadata":{}}]}'
-ID_AND_DAY = (
-    '{"type":"struct","fields":[{"name":"id","type":"integer","nullable":true,"metadata":{}},'
-    '{"name":"day","type":"date","nullable":true,"metadata":{}}]}'
-)
-DAY = '{"type":"struct","fields":[{"name":"day","type":"date","nullable":true,"metadata":{}}]}'
-EMPTY = '{"type":"struct","fields":[]}'
+
+def schema(*columns: dict[str, object]) -> str:
+    return json.dumps(struct(*columns), separators=(",", ":"))
+
+
+ID, DAY = schema(col("id", "integer")), schema(col("day", "date"))
+ID_AND_DAY = schema(col("id", "integer"), col("day", "date"))
 
 ENTRY = TrackedMetadata(
     table_id="7f3c",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.logs import Action
+from support.logs import Action, json_lines
 from tablefeed.store import Store
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -75,8 +74,7 @@ def sidecar(path: str) -> Action:
 
 def put_checkpoint(store: Store, name: str, actions: Sequence[Action]) -> None:
     """A file of the log directory, Parquet or JSON as its name says; a sidecar where that is in `_sidecars/`."""
-    as_json = "".join(json.dumps(action) + "\n" for action in actions).encode()
-    store.replace(f"_delta_log/{name}", as_json if name.endswith(".json") else in_parquet(actions))
+    store.replace(f"_delta_log/{name}", json_lines(*actions) if name.endswith(".json") else in_parquet(actions))
 
 
 def in_parquet(actions: Sequence[Action], types: Mapping[str, pa.DataType] = TYPES, **options: Any) -> bytes:

@@ -114,9 +114,13 @@ def commit_path(version: int) -> str:
     return f"_delta_log/{version:020d}.json"
 
 
+def json_lines(*actions: Action) -> bytes:
+    return "".join(json.dumps(action) + "\n" for action in actions).encode()
+
+
 def put(store: Store, version: int, actions: Sequence[Action]) -> None:
     """Another writer's commit; replaces what is there."""
-    store.replace(commit_path(version), "".join(json.dumps(action) + "\n" for action in actions).encode())
+    store.replace(commit_path(version), json_lines(*actions))
 
 
 def log_of(store: Store) -> DeltaLog:

@@ -66,15 +66,6 @@ def a_file(number: int) -> pa.Table:
 ORDERED = ("long", "byte", "double", "float", "text", "decimal", "large", "date", "timestamp", "wall")
 
 
-def opened(path: Path) -> tuple[Table, FaultyStore]:
-    store = FaultyStore(LocalStore(str(path)))
-    return Table(log_of(store).load()), store
-
-
-def data_files(store: FaultyStore) -> list[str]:
-    return [call.name for call in store.calls if call.operation == "open_input" and "_delta_log" not in call.name]
-
-
 def sorted_rows(rows: pa.Table) -> list[str]:
     return sorted(map(repr, rows.to_pylist()))
 
@@ -147,9 +138,9 @@ def test_a_file_that_is_ruled_out_is_never_opened(tmp_path: Path, write: Write) 
 
 
 def data_files_of(path: Path, condition: pc.Expression) -> list[str]:
-    table, store = opened(path)
-    table.to_arrow(filter=condition)
-    return data_files(store)
+    store = FaultyStore(LocalStore(str(path)))
+    Table(log_of(store).load()).to_arrow(filter=condition)
+    return [call.name for call in store.calls if call.operation == "open_input" and "_delta_log" not in call.name]
 
 
 class MeteredStore(FaultyStore):

@@ -29,6 +29,7 @@ from support.logs import (
     add,
     commit_path,
     info,
+    json_lines,
     live_paths,
     log_of,
     metadata,
@@ -341,8 +342,8 @@ COMPACTED = f"_delta_log/{0:020d}.{2:020d}.compacted.json"
 
 
 def compacted(*more: Action) -> bytes:
-    actions = [protocol(), metadata(), *(add(path, data_change=False) for path in FILES), remove("gone"), *more]
-    return "".join(json.dumps(action) + "\n" for action in actions).encode()
+    adds = (add(path, data_change=False) for path in FILES)
+    return json_lines(protocol(), metadata(), *adds, remove("gone"), *more)
 
 
 def test_a_compaction_is_read_in_place_of_its_commits_for_facts_and_files() -> None:
@@ -383,7 +384,7 @@ def test_a_damaged_compaction_is_passed_over_for_its_commits(content: bytes) -> 
 def put_compaction(log: TableLog, actions: list[Action]) -> str:
     """Puts what another writer made of versions 0 and 1; gives its name."""
     name = f"{0:020d}.{1:020d}.compacted.json"
-    log.store.replace(f"_delta_log/{name}", "".join(json.dumps(action) + "\n" for action in actions).encode())
+    log.store.replace(f"_delta_log/{name}", json_lines(*actions))
     return name
 
 
