@@ -10,48 +10,22 @@ import pyarrow.parquet as pq
 
 from hostile.logs import Json, replay
 
-STRINGS = pa.map_(pa.string(), pa.string())
-VECTOR = pa.struct(
-    [
-        ("storageType", pa.string()),
-        ("pathOrInlineDv", pa.string()),
-        ("offset", pa.int32()),
-        ("sizeInBytes", pa.int32()),
-        ("cardinality", pa.int64()),
-    ]
-)
-ADD = pa.struct(
-    [
-        ("path", pa.string()),
-        ("partitionValues", STRINGS),
-        ("size", pa.int64()),
-        ("modificationTime", pa.int64()),
-        ("dataChange", pa.bool_()),
-        ("stats", pa.string()),
-        ("deletionVector", VECTOR),
-    ]
-)
-PROTOCOL = pa.struct(
-    [
-        ("minReaderVersion", pa.int32()),
-        ("minWriterVersion", pa.int32()),
-        ("readerFeatures", pa.list_(pa.string())),
-        ("writerFeatures", pa.list_(pa.string())),
-    ]
-)
-METADATA = pa.struct(
-    [
-        ("id", pa.string()),
-        ("format", pa.struct([("provider", pa.string()), ("options", STRINGS)])),
-        ("schemaString", pa.string()),
-        ("partitionColumns", pa.list_(pa.string())),
-        ("configuration", STRINGS),
-    ]
-)
-TXN = pa.struct([("appId", pa.string()), ("version", pa.int64())])
-DOMAIN = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
+TEXT, INT, LONG, BOOL = pa.string(), pa.int32(), pa.int64(), pa.bool_()
+STRINGS = pa.map_(TEXT, TEXT)
+IN_FILE = {"storageType": TEXT, "pathOrInlineDv": TEXT, "offset": INT, "sizeInBytes": INT, "cardinality": LONG}
+FILE = {"path": TEXT, "partitionValues": STRINGS, "size": LONG, "modificationTime": LONG, "dataChange": BOOL}
+ADD = pa.struct(FILE | {"stats": TEXT, "deletionVector": pa.struct(IN_FILE)})
+FEATURES = {"readerFeatures": pa.list_(TEXT), "writerFeatures": pa.list_(TEXT)}
+FORMAT = pa.struct({"provider": TEXT, "options": STRINGS})
+OF_TABLE = {"schemaString": TEXT, "partitionColumns": pa.list_(TEXT), "configuration": STRINGS}
 SCHEMA = pa.schema(
-    [("add", ADD), ("protocol", PROTOCOL), ("metaData", METADATA), ("txn", TXN), ("domainMetadata", DOMAIN)]
+    {
+        "add": ADD,
+        "protocol": pa.struct({"minReaderVersion": INT, "minWriterVersion": INT} | FEATURES),
+        "metaData": pa.struct({"id": TEXT, "format": FORMAT} | OF_TABLE),
+        "txn": pa.struct({"appId": TEXT, "version": LONG}),
+        "domainMetadata": pa.struct({"domain": TEXT, "configuration": TEXT, "removed": BOOL}),
+    }
 )
 
 

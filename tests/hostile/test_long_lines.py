@@ -20,11 +20,7 @@ LONG: dict[str, tuple[bytes, bytes, bytes]] = {
     "an action that nobody knows": (b'{"fromTheFuture":{"a":"', b"x", b'"}}'),
     "spaces before an action": (b'{"commitInfo":', b" ", b"{}}"),
     "many values": (b'{"commitInfo":{"a":[', b"1,", b"1]}}"),
-    "a path": (
-        b'{"add":{"path":"',
-        b"x",
-        b'","partitionValues":{},"size":1,"modificationTime":1,"dataChange":true}}',
-    ),
+    "a path": (b'{"add":{"path":"', b"x", b'","partitionValues":{},"size":1,"modificationTime":1,"dataChange":true}}'),
     "spaces": (b"", b" ", b""),
     "brackets": (b"", b"[", b""),
     "no JSON": (b"", b"x", b""),

@@ -18,7 +18,7 @@ from hostile.judge import agrees, is_answered
 from hostile.logs import DATA, Folder, Json, line
 from hostile.logs import SCHEMA as COLUMNS
 from hostile.ways_in import OTHER_WAYS, ask, ask_everything, streamed
-from support.logs import add, commit_path, info, metadata, protocol, remove, txn
+from support.logs import add, commit_path, info, metadata, protocol, remove, struct, txn
 from tablefeed import errors
 from tablefeed.feed.arguments import Bound
 from tablefeed.feed.stream.source_options import SourceOptions
@@ -36,6 +36,13 @@ def ids(path: Path) -> list[int]:
     return sorted(tablefeed.open_table(path).to_arrow()["id"].to_pylist())
 
 
+def right(path: Path, commits: list[bytes]) -> None:
+    """Asserts that everything is answered, and as a plain replay says."""
+    answers = ask_everything(path)
+    assert is_answered(answers)
+    agrees(answers, commits)
+
+
 def every_answer(path: Path) -> list[object]:
     return [*ask_everything(path).all, *(ask(partial(way, path)) for way in OTHER_WAYS.values())]
 
@@ -45,17 +52,19 @@ def every_answer(path: Path) -> list[object]:
 THREE = commits_of([*BEGIN, add(A), txn("app", 7)], [add(D)], [add(E)])
 
 
+def made_up_for_or_refused(folder: Folder, beside: dict[str, bytes], damaged: str) -> None:
+    """Asserts that the commits are read where they are there, and the damaged file is named where they are not."""
+    right(folder.log(THREE, beside=beside), THREE)
+    for answer in ask_everything(folder.log(THREE, first=2, beside=beside)).all:
+        assert isinstance(answer, errors.CorruptLogError)
+        assert answer.log_file in damaged
+
+
 @pytest.mark.parametrize("left", [0, 3, 4, 100, -12, -1])
 def test_a_truncated_checkpoint_is_made_up_for_by_the_commits_or_refused_by_its_name(folder: Folder, left: int) -> None:
     cut = {checkpoint_path(1): checkpoint(checkpoint_rows(THREE[:2]))[:left]}
 
-    answers = ask_everything(folder.log(THREE, beside=cut))
-    assert is_answered(answers)
-    agrees(answers, THREE)
-
-    for answer in ask_everything(folder.log(THREE, first=2, beside=cut)).all:
-        assert isinstance(answer, errors.CorruptLogError)
-        assert answer.log_file in checkpoint_path(1)
+    made_up_for_or_refused(folder, cut, checkpoint_path(1))
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
@@ -67,12 +76,7 @@ def test_a_bad_part_of_a_checkpoint_makes_all_of_it_bad(folder: Folder, bad: int
 
     parts[paths[bad]] = {"cut": parts[paths[bad]][:-5], "empty": b"", "no Parquet": b"{}\n" * 100}[damage]
 
-    answers = ask_everything(folder.log(THREE, beside=parts))
-    assert is_answered(answers)
-    agrees(answers, THREE)
-    for answer in ask_everything(folder.log(THREE, first=2, beside=parts)).all:
-        assert isinstance(answer, errors.CorruptLogError)
-        assert answer.log_file in paths[bad]
+    made_up_for_or_refused(folder, parts, paths[bad])
 
 
 def test_a_file_that_a_checkpoint_names_twice_is_not_read_twice(folder: Folder) -> None:
@@ -91,11 +95,8 @@ def test_a_file_that_a_checkpoint_names_twice_is_not_read_twice(folder: Folder) 
 
 V2 = protocol(3, 7, readerFeatures=["v2Checkpoint"], writerFeatures=["v2Checkpoint"])
 TOP, SIDECAR = f"{1:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json", "aa.parquet"
-SIDECARS = SCHEMA.append(
-    pa.field(
-        "sidecar", pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64())])
-    )
-)
+OF_A_SIDECAR = pa.struct({"path": pa.string(), "sizeInBytes": pa.int64(), "modificationTime": pa.int64()})
+SIDECARS = SCHEMA.append(pa.field("sidecar", OF_A_SIDECAR))
 
 
 def a_sidecar(path: str) -> Json:
@@ -124,20 +125,15 @@ def test_sidecars_that_go_round_in_a_circle_are_not_followed(folder: Folder, nam
 
 def test_the_largest_numbers_that_fit_are_read(folder: Folder) -> None:
     largest = 2**63 - 1
-    said: dict[str, Any] = {
-        "baseRowId": largest,
-        "defaultRowCommitVersion": largest,
-        "stats": f'{{"numRecords":{largest}}}',
-    }
+    said: dict[str, Any] = dict.fromkeys(("baseRowId", "defaultRowCommitVersion"), largest)
+    said["stats"] = f'{{"numRecords":{largest}}}'
     commits = commits_of(
         [*BEGIN, *(add(path, size=largest, modified=largest, **said) for path in (A, D))],
         [add(E, size=-largest - 1, modified=-largest - 1), txn("app", largest)],
     )
     path = folder.log(commits)
 
-    answers = ask_everything(path)
-    assert is_answered(answers)
-    agrees(answers, commits)
+    right(path, commits)
     assert tablefeed.open_table(path).txn_version("app") == largest
 
 
@@ -158,9 +154,8 @@ def test_an_integer_beyond_64_bits_is_named(folder: Folder, action: str, field: 
     spoilt = next(found for found in actions if action in found)
     commits = commits_of([*(a for a in actions if a is not spoilt), {action: {**spoilt[action], field: number}}])
 
-    with pytest.raises(
-        errors.CorruptLogError, match=rf"{action}\.{field} is .*, not a (64|32)-bit integer|not JSON"
-    ) as caught:
+    named = rf"{action}\.{field} is .*, not a (64|32)-bit integer|not JSON"
+    with pytest.raises(errors.CorruptLogError, match=named) as caught:
         list(tablefeed.open_table(folder.log(commits)).files())
     assert caught.value.line == len(actions)
 
@@ -212,11 +207,8 @@ def test_of_a_path_that_comes_more_than_once_in_a_commit_the_last_action_holds(
 ) -> None:
     for commits in (commits_of([*BEGIN, *actions]), commits_of([*BEGIN, add(A)], actions)):
         path = folder.log(commits)
-        answers = ask_everything(path)
-
         assert ids(path) == live
-        assert is_answered(answers)
-        agrees(answers, commits)
+        right(path, commits)
 
 
 # --- depth ----------------------------------------------------------------------------------------------------------
@@ -226,28 +218,18 @@ def deep(levels: int, *, opening: str = "[", closing: str = "]", inside: str = "
     return opening * levels + inside + closing * levels
 
 
+PLACES = ['{"fromTheFuture":DEEP}', '{"commitInfo":{"operation":DEEP}}', '{"commitInfo":DEEP}', '{"add":DEEP}', "DEEP"]
+PLACES += ['{"add":{"path":"x","partitionValues":DEEP}}', '{"txn":{"appId":"a","version":DEEP}}']
+
+
 @pytest.mark.parametrize("levels", [200, 2_000, 200_000])
-@pytest.mark.parametrize(
-    "place",
-    [
-        '{"fromTheFuture":DEEP}',
-        '{"commitInfo":{"operation":DEEP}}',
-        '{"commitInfo":DEEP}',
-        '{"add":DEEP}',
-        '{"add":{"path":"x","partitionValues":DEEP}}',
-        '{"txn":{"appId":"a","version":DEEP}}',
-        "DEEP",
-    ],
-)
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("nested", ["arrays", "objects", "open"])
 def test_deep_nesting_is_passed_over_or_refused_and_never_goes_down_the_stack(
     folder: Folder, place: str, levels: int, nested: str
 ) -> None:
-    text = {
-        "arrays": deep(levels),
-        "objects": deep(levels, opening='{"a":', closing="}", inside="1"),
-        "open": "[" * levels,
-    }[nested]
+    objects = deep(levels, opening='{"a":', closing="}", inside="1")
+    text = {"arrays": deep(levels), "objects": objects, "open": "[" * levels}[nested]
     first = commits_of([*BEGIN, add(A)])[0]
     path = folder.log([first, place.replace("DEEP", text).encode() + b"\n"])
 
@@ -298,7 +280,7 @@ CLUSTERED = protocol(3, 7, readerFeatures=[], writerFeatures=["clustering", "dom
 
 
 def _column(**more: object) -> str:
-    return json.dumps({"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, **more}]})
+    return json.dumps(struct({"name": "id", "type": "long", "nullable": True, **more}))
 
 
 def _domain(name: str) -> Json:

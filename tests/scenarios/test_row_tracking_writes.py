@@ -12,7 +12,8 @@ import pytest
 import tablefeed
 from feed.commit.test_commit_features import ENABLED, TRACKED, ids, mark, marks, write
 from scenarios.made_tables import a_struct, actions, by_batch, make, rows
-from support.logs import Action, a_log, actions_of, add, metadata, protocol, put, still
+from support.commits import still
+from support.logs import Action, a_log, actions_of, add, metadata, protocol, put
 from tablefeed.feed.commit.loop import commit
 
 LISTED = protocol(1, 7, writerFeatures=["appendOnly", "invariants", *TRACKED])

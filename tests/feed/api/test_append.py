@@ -16,7 +16,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from support.logs import a_log, already_applied, col, committed, meta, protocol, said
+from support.commits import already_applied, committed
+from support.logs import a_log, col, meta, protocol, said
 from tablefeed import errors
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.store import LocalStore
@@ -352,9 +353,7 @@ def test_an_application_recorded_by_delta_rs_counts(tmp_path: Path) -> None:
 # --- partition_by and properties -------------------------------------------------------------------------------------
 
 
-def test_an_existing_table_keeps_its_partitioning_and_refuses_another(
-    tmp_path: Path,
-) -> None:
+def test_an_existing_table_keeps_its_partitioning_and_refuses_another(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, ROWS, partition_by=["ID"])
 
     tablefeed.append(tmp_path, ROWS)

@@ -73,9 +73,7 @@ def versions(path: Path, **arguments: Any) -> list[int]:
     return sorted(set(rows["_commit_version"].to_pylist()))
 
 
-def test_each_changed_row_comes_with_what_became_of_it_and_when(
-    orders: Path,
-) -> None:
+def test_each_changed_row_comes_with_what_became_of_it_and_when(orders: Path) -> None:
     theirs = pa.table(DeltaTable(str(orders)).load_cdf(starting_version=0).read_all())
     in_order = tablefeed.changes(orders).read_all()["_commit_version"].to_pylist()
 

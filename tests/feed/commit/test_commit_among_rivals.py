@@ -5,27 +5,22 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from support.commits import a_write, commit_files, committed, faulty, raced, still
 from support.logs import (
     NOW_MS,
     VECTOR,
     Action,
     a_log,
     a_table,
-    a_write,
     actions_of,
     add,
     col,
-    commit_files,
-    committed,
-    faulty,
     live_paths,
     meta,
     metadata,
     protocol,
     put,
-    raced,
     said,
-    still,
 )
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit

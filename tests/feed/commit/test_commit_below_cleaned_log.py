@@ -12,22 +12,9 @@ from typing import Literal
 
 import pytest
 
+from support.commits import a_write, commit_files, committed, still
 from support.faulty_store import Fault, FaultyStore
-from support.logs import (
-    a_log,
-    a_table,
-    a_write,
-    add,
-    commit_files,
-    commit_path,
-    committed,
-    live_paths,
-    log_of,
-    metadata,
-    protocol,
-    put,
-    still,
-)
+from support.logs import a_log, a_table, add, commit_path, live_paths, log_of, metadata, protocol, put
 from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import commit

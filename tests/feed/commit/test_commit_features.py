@@ -13,19 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
+from support.commits import a_file, a_write, commit_behind, commit_files, raced, still
 from support.logs import (
     ID,
     NOW_MS,
     Action,
-    a_file,
     a_log,
     a_table,
-    a_write,
     actions_of,
     add,
     col,
-    commit_behind,
-    commit_files,
     info,
     live_paths,
     log_of,
@@ -33,9 +30,7 @@ from support.logs import (
     metadata,
     protocol,
     put,
-    raced,
     said,
-    still,
 )
 from tablefeed.delta.schema.arrow_schema import from_arrow
 from tablefeed.delta.schema.schema_string import format_schema

@@ -5,24 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from support.logs import (
-    ID,
-    Action,
-    a_log,
-    a_table,
-    a_write,
-    actions_of,
-    add,
-    commit_files,
-    committed,
-    live_paths,
-    log_of,
-    metadata,
-    protocol,
-    put,
-    raced,
-    still,
-)
+from support.commits import a_write, commit_files, committed, raced, still
+from support.logs import ID, Action, a_log, a_table, actions_of, add, live_paths, log_of, metadata, protocol, put
 from support.memory_store import MemoryStore
 from tablefeed.errors import ConflictError, TablefeedError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit

@@ -16,9 +16,10 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from support.commits import a_write, commit_files, still
 from support.faulty_store import Fault, FaultyStore
 from support.index_tables import put_state
-from support.logs import LONG_ID, a_write, add, commit_files, commit_path, live_paths, put, remove, still
+from support.logs import LONG_ID, add, commit_path, live_paths, put, remove
 from support.logs import log_of as delta_log
 from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError, StoreError, TableNotFoundError

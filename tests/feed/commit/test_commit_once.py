@@ -4,26 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from support.commits import a_write, already_applied, commit_files, committed, dead, faulty, still
 from support.faulty_store import Fault
-from support.logs import (
-    ID,
-    a_log,
-    a_table,
-    a_write,
-    add,
-    already_applied,
-    commit_files,
-    committed,
-    dead,
-    faulty,
-    live_paths,
-    log_of,
-    metadata,
-    protocol,
-    put,
-    still,
-    txn,
-)
+from support.logs import ID, a_log, a_table, add, live_paths, log_of, metadata, protocol, put, txn
 from tablefeed.errors import CommitUnknownError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.sink import plan_write

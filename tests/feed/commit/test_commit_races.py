@@ -13,7 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 import tablefeed
-from support.logs import commits_of, written
+from support.commits import written
+from support.logs import commits_of
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.snapshot.open_log import open_log

@@ -6,23 +6,9 @@ from typing import Literal
 
 import pytest
 
+from support.commits import a_write, already_applied, commit_files, committed, dead, faulty, raced, still
 from support.faulty_store import Fault, FaultyStore
-from support.logs import (
-    a_table,
-    a_write,
-    add,
-    already_applied,
-    commit_files,
-    commit_path,
-    committed,
-    dead,
-    faulty,
-    live_paths,
-    log_of,
-    put,
-    raced,
-    still,
-)
+from support.logs import a_table, add, commit_path, live_paths, log_of, put
 from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, NotExclusiveError, StoreError
 from tablefeed.feed.commit.loop import commit
@@ -105,10 +91,7 @@ def test_a_put_that_arrives_late_is_recognised_when_the_name_is_found_taken() ->
     assert live_paths(log) == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("when", "then"),
-    [("before", committed(1)), ("after", already_applied(1, recorded=7))],
-)
+@pytest.mark.parametrize(("when", "then"), [("before", committed(1)), ("after", already_applied(1, recorded=7))])
 def test_a_commit_of_unknown_fate_says_so_and_the_same_batch_run_again_stands_once(
     when: Literal["before", "after"], then: Committed | AlreadyApplied
 ) -> None:

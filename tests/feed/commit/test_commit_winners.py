@@ -9,23 +9,8 @@ from typing import Any
 
 import pytest
 
-from support.logs import (
-    Action,
-    a_log,
-    a_table,
-    add,
-    already_applied,
-    col,
-    commit_behind,
-    committed,
-    info,
-    live_paths,
-    meta,
-    metadata,
-    protocol,
-    remove,
-    txn,
-)
+from support.commits import already_applied, commit_behind, committed
+from support.logs import Action, a_log, a_table, add, col, info, live_paths, meta, metadata, protocol, remove, txn
 from tablefeed.errors import ConflictError
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.log.conflicts import WriteKind

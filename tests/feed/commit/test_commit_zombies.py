@@ -10,21 +10,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from support.logs import (
-    a_log,
-    a_write,
-    add,
-    already_applied,
-    commit_files,
-    live_paths,
-    log_of,
-    metadata,
-    protocol,
-    put,
-    raced,
-    still,
-    txn,
-)
+from support.commits import a_write, already_applied, commit_files, raced, still
+from support.logs import a_log, add, live_paths, log_of, metadata, protocol, put, txn
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction

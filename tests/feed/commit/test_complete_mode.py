@@ -8,24 +8,8 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from support.logs import (
-    ID,
-    a_log,
-    a_table,
-    a_write,
-    actions_of,
-    add,
-    already_applied,
-    commit_files,
-    commit_path,
-    committed,
-    live_paths,
-    metadata,
-    protocol,
-    said,
-    still,
-    txn,
-)
+from support.commits import a_write, already_applied, commit_files, committed, still
+from support.logs import ID, a_log, a_table, actions_of, add, commit_path, live_paths, metadata, protocol, said, txn
 from tablefeed.errors import AppendOnlyError, SchemaMismatchError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.sink import plan_write

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.commits import commit_files, still, written
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, add, commit_files, commit_path, live_paths, metadata, protocol, still, written
+from support.logs import a_log, add, commit_path, live_paths, metadata, protocol
 from support.maintained import ids
 from tablefeed.errors import LogError, StoreError, TablefeedError
 from tablefeed.feed.commit.loop import commit

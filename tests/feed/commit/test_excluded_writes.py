@@ -10,20 +10,9 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.commits import a_write, commit_files, faulty, raced, still
 from support.faulty_store import Fault
-from support.logs import (
-    a_log,
-    a_write,
-    add,
-    commit_files,
-    faulty,
-    live_paths,
-    metadata,
-    protocol,
-    put,
-    raced,
-    still,
-)
+from support.logs import a_log, add, live_paths, metadata, protocol, put
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.log.conflicts import WriteKind

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.commits import already_applied, committed, still, written
 from support.faulty_store import Fault
 from support.index_tables import ROWS, field_types, index_fields, live, log_files, log_of, merge_all, put_state, rows_of
-from support.logs import already_applied, committed, still, written
 from tablefeed import errors
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablefeed
+from support.commits import still, written
 from support.index_tables import live, log_of, rows_of
-from support.logs import still, written
 from tablefeed.errors import InvalidRowsError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.sink import write_task

@@ -14,21 +14,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from support.logs import (
-    Action,
-    a_log,
-    a_write,
-    add,
-    col,
-    committed,
-    live_paths,
-    meta,
-    protocol,
-    put,
-    remove,
-    said,
-    still,
-)
+from support.commits import a_write, committed, still
+from support.logs import Action, a_log, add, col, live_paths, meta, protocol, put, remove, said
 from tablefeed import errors
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction

@@ -11,20 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.logs import (
-    a_log,
-    a_table,
-    a_write,
-    add,
-    already_applied,
-    committed,
-    live_paths,
-    metadata,
-    protocol,
-    put,
-    still,
-    txn,
-)
+from support.commits import a_write, already_applied, committed, still
+from support.logs import a_log, a_table, add, live_paths, metadata, protocol, put, txn
 from tablefeed.errors import CommitError, IllegalOptionError
 from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.commit.loop import changes_nothing, commit

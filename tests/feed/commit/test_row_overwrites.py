@@ -16,24 +16,9 @@ from hypothesis import strategies as st
 
 import tablefeed
 from feed.upkeep.test_optimize import data_files
+from support.commits import already_applied, committed, raced, still, written
 from support.faulty_store import Fault, FaultyStore
-from support.logs import (
-    Action,
-    add,
-    already_applied,
-    col,
-    committed,
-    log_of,
-    meta,
-    metadata,
-    protocol,
-    put,
-    raced,
-    remove,
-    said,
-    still,
-    written,
-)
+from support.logs import Action, add, col, log_of, meta, metadata, protocol, put, remove, said
 from support.maintained import delete_rows, ids, live, rows_of
 from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, StoreError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
@@ -314,10 +299,7 @@ def test_changes_are_parted_as_the_table_is(tmp_path: Path) -> None:
     overwrite(tmp_path, table_of([{"id": 9, "p": None}]), "id > 1")
 
     folders = {each["path"].rpartition("/")[0]: each["partitionValues"] for each in said(tmp_path, 1, "cdc")}
-    assert folders == {
-        "_change_data/p=a%20b": {"p": "a b"},
-        "_change_data/p=__HIVE_DEFAULT_PARTITION__": {"p": None},
-    }
+    assert folders == {"_change_data/p=a%20b": {"p": "a b"}, "_change_data/p=__HIVE_DEFAULT_PARTITION__": {"p": None}}
     assert changed(tmp_path, 1) == [("delete", 2), ("delete", 3), ("insert", 9)]
 
 

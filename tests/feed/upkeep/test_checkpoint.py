@@ -33,7 +33,6 @@ from tablefeed.store import LocalStore
 pytest.importorskip("fastavro")
 
 NOW_MS = time.time_ns() // 1_000_000
-DAY_MS = 24 * 3_600_000
 
 
 @pytest.fixture
@@ -46,6 +45,10 @@ def told(files: list[AddFile]) -> list[AddFile]:
     return [
         replace(file, split=replace(file.split, delete_opstamp=None, doc_mapping=None)) for file in files if file.split
     ]
+
+
+def manifests(table: Path) -> set[str]:
+    return {name for name in log_files(table) if name.startswith("manifests/")}
 
 
 def append_one(table: Path) -> None:
@@ -66,14 +69,12 @@ def test_a_log_of_json_gets_the_state_of_its_newest_version(name: str, copied: C
 
     assert rows_of(table) == before
     assert told(live(table)) == told(files)
-    new = {name for name in log_files(table) - there if not name.startswith("manifests/")}
-    assert new - {names.LAST_CHECKPOINT} == {names.state_name(version)}
+    assert log_files(table) - there - manifests(table) - {names.LAST_CHECKPOINT} == {names.state_name(version)}
     state = log_of(table).state(Version(version))
     assert state is not None
     assert state.file_count == len(files)
     assert {file.split and file.split.doc_mapping_ref for file in files} <= state.registry.keys()
-    hint = hint_in(table)
-    assert (hint.version, hint.is_state) == (version, True)
+    assert (hint_in(table).version, hint_in(table).is_state) == (version, True)
 
 
 def test_a_state_goes_before_the_json_checkpoint_of_its_version(copied: Callable[[str], Path]) -> None:
@@ -83,8 +84,7 @@ def test_a_state_goes_before_the_json_checkpoint_of_its_version(copied: Callable
         (log / names.commit_name(version)).unlink()
     tablefeed.checkpoint(table)
 
-    hint = hint_in(table)
-    assert (hint.version, hint.is_state) == (5, True)
+    assert (hint_in(table).version, hint_in(table).is_state) == (5, True)
 
 
 def test_commits_after_it_bring_their_states_and_the_feed_goes_on(copied: Callable[[str], Path]) -> None:
@@ -120,9 +120,8 @@ def test_a_state_of_the_newest_version_that_cannot_be_read_is_named(
 
 def test_a_table_whose_readers_may_not_know_states_is_refused_by_name(copied: Callable[[str], Path]) -> None:
     table = copied("it053_events_json_nockpt")
-    old = Commit(
-        version=Version(9), protocol=Protocol(min_reader_version=3, min_writer_version=3), committed_at_ms=None
-    )
+    of_0_5 = Protocol(min_reader_version=3, min_writer_version=3)
+    old = Commit(version=Version(9), protocol=of_0_5, committed_at_ms=None)
     path = table / names.LOG_DIR / names.commit_name(9)
     path.write_bytes(version_file.encode_commit(old, writer=Writer.SCALA))
     there = log_files(table)
@@ -169,7 +168,7 @@ def test_old_states_go_and_with_them_the_manifests_that_no_other_names(copied: C
     outcome = tablefeed.checkpoint(table, clean_up=True)
 
     left = log_files(table)
-    assert {name for name in left if name.startswith("manifests/")} == named
+    assert manifests(table) == named
     assert {name for name in left if name.startswith("state-v")} >= {names.state_name(7), names.state_name(8)}
     assert not {names.state_name(version) for version in range(1, 7)} & left
     assert names.commit_name(0) in left
@@ -197,11 +196,11 @@ def test_no_manifest_goes_where_a_state_cannot_be_read(copied: Callable[[str], P
     table = copied("it053_events_avro")
     (table / names.LOG_DIR / "manifests/manifest-stale000.avro").write_bytes(b"which that state may name")
     age(table, *log_files(table), days=400)
-    manifests = {name for name in log_files(table) if name.startswith("manifests/")}
+    before = manifests(table)
     (table / names.LOG_DIR / names.state_name(7)).write_bytes(b"Obj")
     tablefeed.checkpoint(table, clean_up=True)
 
-    assert {name for name in log_files(table) if name.startswith("manifests/")} == manifests
+    assert manifests(table) == before
 
 
 def test_commits_go_only_where_a_state_or_a_checkpoint_stands_for_them(copied: Callable[[str], Path]) -> None:
@@ -234,10 +233,15 @@ def test_what_hadoop_wrote_of_a_file_goes_with_it(copied: Callable[[str], Path])
 # --- Delta -----------------------------------------------------------------------------------------------------------
 
 
+def rows(table: Path, count: int, **properties: str) -> Path:
+    """Appends a row a version; gives the folder of the log."""
+    for n in range(count):
+        tablefeed.append(table, pa.table({"id": [n]}), properties=properties if n == 0 else None)
+    return table / "_delta_log"
+
+
 def test_a_delta_table_gets_a_checkpoint_now(tmp_path: Path) -> None:
-    for n in range(3):
-        tablefeed.append(tmp_path, pa.table({"id": [n]}))
-    log = tmp_path / "_delta_log"
+    log = rows(tmp_path, 3)
 
     assert tablefeed.checkpoint(str(tmp_path)) == Checkpointed(version=Version(2), written=True)
     assert (log / f"{2:020d}.checkpoint.parquet").exists()
@@ -247,7 +251,7 @@ def test_a_delta_table_gets_a_checkpoint_now(tmp_path: Path) -> None:
 
 
 def test_a_delta_table_with_a_checkpoint_of_its_newest_version_is_left_as_it_is(tmp_path: Path) -> None:
-    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    rows(tmp_path, 1)
     tablefeed.checkpoint(tmp_path)
 
     assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(0), written=False)
@@ -260,9 +264,8 @@ def cut_in_half(path: Path) -> None:
 def test_a_damaged_checkpoint_whose_name_is_taken_is_named_and_not_said_to_be_written(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    damaged = rows(tmp_path, 1) / f"{0:020d}.checkpoint.parquet"
     tablefeed.checkpoint(tmp_path)
-    damaged = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
     cut_in_half(damaged)
     left = damaged.read_bytes()
 
@@ -275,8 +278,7 @@ def test_a_damaged_checkpoint_whose_name_is_taken_is_named_and_not_said_to_be_wr
 
 
 def test_a_damaged_checkpoint_in_parts_gets_one_in_a_single_file_beside_it(tmp_path: Path) -> None:
-    for n in range(2):
-        tablefeed.append(tmp_path, pa.table({"id": [n]}))
+    rows(tmp_path, 2)
     log = open_maintained(str(tmp_path))
     write_checkpoint(log.load(), CheckpointShape(part_actions=1))
     cut_in_half(tmp_path / "_delta_log" / f"{1:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
@@ -290,27 +292,24 @@ def test_a_damaged_checkpoint_in_parts_gets_one_in_a_single_file_beside_it(tmp_p
 def test_a_v2_checkpoint_with_a_sidecar_that_cannot_be_read_gets_another_beside_it(
     spoil: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    v2 = {"delta.checkpointPolicy": "v2", "delta.feature.v2Checkpoint": "supported"}
-    for n in range(2):
-        tablefeed.append(tmp_path, pa.table({"id": [n]}), properties=v2 if n == 0 else None)
+    log = rows(tmp_path, 2, **{"delta.checkpointPolicy": "v2", "delta.feature.v2Checkpoint": "supported"})
     tablefeed.checkpoint(tmp_path)
-    (sidecar,) = (tmp_path / "_delta_log" / "_sidecars").glob("*.parquet")
+    (sidecar,) = (log / "_sidecars").glob("*.parquet")
     spoil(sidecar)
 
     assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(1), written=True)
 
     for version in range(2):
-        (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
+        (log / f"{version:020d}.json").unlink()
     assert sorted(tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist()) == [0, 1]
     assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(1), written=False)
 
 
 def test_a_delta_table_is_cleaned_up_as_its_properties_allow(tmp_path: Path) -> None:
-    for n in range(3):
-        tablefeed.append(tmp_path, pa.table({"id": [n]}))
+    log = rows(tmp_path, 3)
     tablefeed.checkpoint(tmp_path)
     then = time.time() - 60 * 86_400
-    for path in (tmp_path / "_delta_log").iterdir():
+    for path in log.iterdir():
         os.utime(path, (then, then))
 
     assert tablefeed.checkpoint(tmp_path, clean_up=True).log_files_deleted > 0

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.commits import commit_files, still
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, add, commit_files, info, metadata, protocol, put, remove, still, txn
+from support.logs import a_log, add, info, metadata, protocol, put, remove, txn
 from tablefeed.delta.checkpoint.checksum import differences, parse_checksum
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.errors import StoreError

@@ -21,7 +21,21 @@ from hypothesis import strategies as st
 import tablefeed
 from support.checkpoints import damage
 from support.faulty_store import Fault, FaultyStore
-from support.logs import Action, a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, txn
+from support.logs import (
+    Action,
+    a_log,
+    add,
+    col,
+    commit_path,
+    info,
+    live_paths,
+    log_of,
+    meta,
+    metadata,
+    protocol,
+    put,
+    txn,
+)
 from support.memory_store import MemoryStore
 from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
 from tablefeed.errors import StoreError, TableReplacedError
@@ -83,43 +97,17 @@ def test_a_checkpoint_holds_the_facts_the_live_files_by_path_and_the_tombstones_
     write(log)
 
     rows = rows_of(log, classic(3))
-    assert [(kind, value.get("path")) for kind, value in rows] == [
-        ("protocol", None),
-        ("metaData", None),
-        ("txn", None),
-        ("txn", None),
-        ("add", "a"),
-        ("add", "b"),
-        ("remove", "c"),
-        ("remove", "young"),
-    ]
-    assert [value for kind, value in rows if kind == "txn"] == [
-        {"appId": "a", "version": 1},
-        {"appId": "q", "version": 2},
-    ]
+    assert [kind for kind, _ in rows] == ["protocol", "metaData", "txn", "txn", "add", "add", "remove", "remove"]
+    assert [value for _, value in rows[2:4]] == [{"appId": "a", "version": 1}, {"appId": "q", "version": 2}]
     added = {"partitionValues": [], "size": 10, "modificationTime": 0, "dataChange": False}
-    assert rows[4][1] == {
-        "path": "a",
-        **added,
-        "deletionVector": VECTOR,
-        "baseRowId": 7,
-        "clusteringProvider": "x",
-    }
-    assert rows[5][1] == {
-        "path": "b",
-        **added,
-        "tags": {"k": "v"},
-        "stats": '{"numRecords":3}',
-        "stats_parsed": {"numRecords": 3},
-    }
-    assert rows[6][1] == {
-        "path": "c",
-        "deletionTimestamp": NOW_MS,
-        "dataChange": False,
-        "extendedFileMetadata": True,
-        "partitionValues": [],
-        "size": 10,
-    }
+    told = {"tags": {"k": "v"}, "stats": '{"numRecords":3}', "stats_parsed": {"numRecords": 3}}
+    gone = {"deletionTimestamp": NOW_MS, "dataChange": False, "extendedFileMetadata": True}
+    assert [value for _, value in rows[4:7]] == [
+        {"path": "a", **added, "deletionVector": VECTOR, "baseRowId": 7, "clusteringProvider": "x"},
+        {"path": "b", **added, **told},
+        {"path": "c", **gone, "partitionValues": [], "size": 10},
+    ]
+    assert rows[7][1]["path"] == "young"
 
 
 def test_txns_that_are_expired_are_left_out() -> None:
@@ -142,12 +130,8 @@ def test_the_next_checkpoint_goes_on_from_the_one_before_tombstones_and_all() ->
 
     write(log)
 
-    assert [(kind, value["path"]) for kind, value in rows_of(log, classic(2)) if "path" in value] == [
-        ("remove", "a"),
-        ("add", "b"),
-        ("remove", "c"),
-        ("add", "d"),
-    ]
+    found = [(kind, value["path"]) for kind, value in rows_of(log, classic(2)) if "path" in value]
+    assert found == [("remove", "a"), ("add", "b"), ("remove", "c"), ("add", "d")]
 
 
 @pytest.mark.parametrize(
@@ -185,9 +169,8 @@ def test_parts_are_cut_by_sparks_hash_of_the_path_so_that_who_races_writes_the_s
 
     parts = [f"{1:020d}.checkpoint.{part:010d}.{4:010d}.parquet" for part in (1, 2, 3, 4)]
     assert log_names(one, f".{4:010d}.") == parts
-    assert [one.store.read(f"_delta_log/{name}") for name in parts] == [
-        other.store.read(f"_delta_log/{name}") for name in parts
-    ]
+    for name in parts:
+        assert one.store.read(f"_delta_log/{name}") == other.store.read(f"_delta_log/{name}")
     assert [kind for kind, _ in rows_of(one, parts[2])][:3] == ["protocol", "metaData", "txn"]  # 42 % 4
     assert live_paths(log_of(one.store)) == sorted(f"f{n}" for n in range(20) if n != 3)
 
@@ -205,11 +188,8 @@ def test_a_v2_checkpoint_has_its_files_in_sidecars(top_level: str) -> None:
     (name,) = log_names(log, ".checkpoint.")
     assert name.endswith(f".{top_level}")
     sidecars = [entry.name for entry in log.store.list("_delta_log/_sidecars")]
-    assert [[value["path"] for _, value in rows_of(log, f"_sidecars/{sidecar}")] for sidecar in sidecars] == [
-        ["f0", "f1"],
-        ["f2", "f3"],
-        ["f4"],
-    ]
+    paths = [[value["path"] for _, value in rows_of(log, f"_sidecars/{sidecar}")] for sidecar in sidecars]
+    assert paths == [["f0", "f1"], ["f2", "f3"], ["f4"]]
     for version in (0, 1):
         log.store.delete(commit_path(version))
     put(log.store, 2, [txn("q", 2)])
@@ -241,20 +221,10 @@ def test_the_last_checkpoint_file_tells_of_it_and_fits_its_checksum() -> None:
     data = log.store.read("_delta_log/_last_checkpoint")
     values = json.loads(data)
     schema, checksum = values.pop("checkpointSchema"), values.pop("checksum")
-    assert values == {
-        "version": 1,
-        "size": 5,
-        "sizeInBytes": len(log.store.read(f"_delta_log/{classic(1)}")),
-        "numOfAddFiles": 1,
-    }
-    assert [member["name"] for member in schema["fields"]] == [
-        "txn",
-        "add",
-        "remove",
-        "metaData",
-        "protocol",
-        "domainMetadata",
-    ]
+    size_bytes = len(log.store.read(f"_delta_log/{classic(1)}"))
+    assert values == {"version": 1, "size": 5, "sizeInBytes": size_bytes, "numOfAddFiles": 1}
+    members = [member["name"] for member in schema["fields"]]
+    assert members == ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
     hint = parse_last_checkpoint(data)
     assert hint is not None
     assert hint.version == 1
@@ -271,10 +241,8 @@ def test_the_last_checkpoint_file_never_goes_back() -> None:
 
 
 def test_a_schema_that_is_long_is_left_out_of_the_last_checkpoint_file() -> None:
-    columns = [{"name": f"c{n}", "type": "long", "nullable": True, "metadata": {}} for n in range(200)]
     properties = {"delta.dataSkippingNumIndexedCols": "-1"}
-    schema = json.dumps({"type": "struct", "fields": columns})
-    log = a_log(v0=[protocol(), metadata(schema, configuration=properties)])
+    log = a_log(v0=[protocol(), meta(*(col(f"c{n}") for n in range(200)), configuration=properties)])
 
     write(log)
 
@@ -298,13 +266,13 @@ def test_the_checkpoint_of_another_writer_is_not_taken_back_with_ours() -> None:
     assert log_names(log, "checkpoint") == [classic(1)]
 
 
-@pytest.mark.parametrize(("policy", "puts"), [({}, 3), (V2_POLICY, 3)])
+@pytest.mark.parametrize("policy", [{}, V2_POLICY], ids=["classic", "v2"])
 def test_a_checkpoint_that_breaks_off_at_any_file_is_none_and_the_next_attempt_makes_it(
-    policy: Mapping[str, str], puts: int
+    policy: Mapping[str, str],
 ) -> None:
     versions = {"v0": [protocol(3, 7, **V2) if policy else protocol(), metadata(configuration=policy)]}
     versions |= {"v1": [add(f"f{n}") for n in range(6)]}
-    for at in range(1, puts + 1):
+    for at in (1, 2, 3):
         inner = a_log(a_store(), **versions).store
         faulty = log_of(FaultyStore(inner, faults=[Fault(operation="publish", at=at)]))
         with pytest.raises(StoreError, match="on purpose"):
@@ -351,19 +319,10 @@ FILES = [f"p%3D{n}/f" for n in range(6)]
 @st.composite
 def histories(draw: st.DrawFn) -> list[list[Action]]:
     """Commits that add files, also again, with another vector, and remove them, also those that are not there."""
-    an_add = st.builds(
-        lambda path, vector, stats: add(
-            path, deletionVector={**VECTOR, "offset": vector} if vector else None, stats=stats
-        ),
-        st.sampled_from(FILES),
-        st.integers(0, 2),
-        st.sampled_from([None, '{"numRecords":1}', '{"numRecords":2,"minValues":{"id":null}}']),
-    )
-    a_remove = st.builds(
-        lambda path, vector: remove(path, deletionVector={**VECTOR, "offset": vector} if vector else None),
-        st.sampled_from(FILES),
-        st.integers(0, 2),
-    )
+    files, stats = st.sampled_from(FILES), [None, '{"numRecords":1}', '{"numRecords":2,"minValues":{"id":null}}']
+    vectors = st.integers(0, 2).map(lambda offset: {**VECTOR, "offset": offset} if offset else None)
+    an_add = st.builds(add, files, deletionVector=vectors, stats=st.sampled_from(stats))
+    a_remove = st.builds(remove, files, deletionVector=vectors)
     a_txn = st.builds(txn, st.sampled_from("ab"), st.integers(0, 9))
     return draw(st.lists(st.lists(an_add | a_remove | a_txn, min_size=1, max_size=5), min_size=1, max_size=8))
 
@@ -381,8 +340,7 @@ def test_a_table_is_the_same_from_its_checkpoints_as_from_its_commits(
     history: Sequence[list[Action]], data: st.DataObject
 ) -> None:
     first = [protocol(3, 7, **V2), metadata(configuration=data.draw(st.sampled_from([{}, V2_POLICY])))]
-    log = a_log(a_store(), v0=first)
-    plain = a_log(a_store(), v0=first)
+    log, plain = (a_log(a_store(), v0=first) for _ in range(2))
     tombstones: dict[str, bool] = {}
     for version, actions in enumerate(history, 1):
         put(log.store, version, actions)

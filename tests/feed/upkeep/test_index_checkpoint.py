@@ -45,21 +45,23 @@ def grow(table: Path, *, to: int) -> None:
     background.wait_until_done()
 
 
+def forget_commits(table: Path, count: int) -> None:
+    for version in range(count):
+        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+
+
 def checkpoints(table: Path) -> set[str]:
     return {name for name in log_files(table) if ".checkpoint." in name}
 
 
-def test_a_table_that_has_checkpoints_gets_the_next_one_in_time(
-    table: Path,
-) -> None:
+def test_a_table_that_has_checkpoints_gets_the_next_one_in_time(table: Path) -> None:
     grow(table, to=20)
     before, files = rows_of(table), live(table)
 
     assert checkpoints(table) == {names.checkpoint_name(5), names.checkpoint_name(20)}
     hint = hint_in(table)
     assert (hint.version, hint.file_count, hint.is_state) == (20, len(files), False)
-    for version in range(20):
-        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+    forget_commits(table, 20)
     assert rows_of(table) == before
     assert live(table) == files
 
@@ -99,8 +101,7 @@ def test_many_files_make_parts_that_are_read_as_one(table: Path) -> None:
 
     assert write_json_checkpoint(log, log.load(), writer=Writer.SCALA, part_actions=2, now_ms=42)
     assert len(checkpoints(table)) > 3
-    for version in range(11):
-        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+    forget_commits(table, 11)
     assert live(table) == before
 
 
@@ -120,29 +121,21 @@ def test_the_progress_of_applications_is_kept_in_a_checkpoint(table: Path) -> No
     tablefeed.append(table, row, app_id="loader", txn_version=3)
     log = log_of(table)
     write_json_checkpoint(log, log.load(), writer=Writer.SCALA, part_actions=None, now_ms=42)
-    for version in range(10):
-        (table / names.LOG_DIR / names.commit_name(version)).unlink()
+    forget_commits(table, 10)
 
     txn = log_of(table).load().facts.txns["loader"]
     assert txn == Txn(app_id="loader", txn_version=3, last_updated_ms=txn.last_updated_ms)
 
 
-def test_the_checksum_of_what_last_checkpoint_said_before_is_gone(table: Path) -> None:
+def test_last_checkpoint_loses_the_checksum_of_what_it_said_before_and_never_goes_back(table: Path) -> None:
     crc = table / names.LOG_DIR / f".{names.LAST_CHECKPOINT}.crc"
-    crc.write_bytes(b"of what stood there")
-    log = log_of(table)
-    write_json_checkpoint(log, log.load(), writer=Writer.SCALA, part_actions=None, now_ms=42)
-
-    assert not crc.exists()
-
-
-def test_last_checkpoint_never_goes_back(table: Path) -> None:
+    crc.write_bytes(b"of what was there")
     log = log_of(table)
     write_json_checkpoint(log, log.load(), writer=Writer.SCALA, part_actions=None, now_ms=42)
     write_json_checkpoint(log, log.load(Version(7)), writer=Writer.SCALA, part_actions=None, now_ms=43)
 
-    hint = hint_in(table)
-    assert hint.version == 8
+    assert not crc.exists()
+    assert hint_in(table).version == 8
 
 
 def checkpointed(log: IndexTablesLog, snapshot: Snapshot) -> None:

@@ -148,25 +148,20 @@ def test_a_json_checkpoint_stands_in_for_commits_only_when_each_part_can_be_read
     assert [len(tablefeed.open_table(table, version=version).to_arrow()) for version in range(3, 9)] == before
 
 
-def log_on(store: FaultyStore, table: Path) -> IndexTablesLog:
-    return IndexTablesLog(store, location=str(table), storage_options={})
-
-
 def test_nothing_goes_of_a_table_that_was_made_anew_while_what_stays_was_read(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t")
     last_read = manifests(table, 5)[0].name
-    copy = Path(shutil.copytree(table, tmp_path / "copy"))
-    calls = FaultyStore(LocalStore(str(copy)))
-    clean_up(log_on(calls, copy), Retention(), now_ms=NOW_MS)
+    copy = str(shutil.copytree(table, tmp_path / "copy"))
+    calls = FaultyStore(LocalStore(copy))
+    clean_up(IndexTablesLog(calls, location=copy, storage_options={}), Retention(), now_ms=NOW_MS)
     reads = sum(call.operation == "read" and call.name.endswith(last_read) for call in calls.calls)
 
     def made_anew() -> None:
         shutil.rmtree(table / names.LOG_DIR)
         a_table(table, versions=7)
 
-    fault = Fault(operation="read", name=last_read, at=reads, when="after", hook=made_anew)
-    store = FaultyStore(LocalStore(str(table)), faults=[fault])
-    assert clean_up(log_on(store, table), Retention(), now_ms=NOW_MS) == 0
+    log = log_of(table, Fault(operation="read", name=last_read, at=reads, when="after", hook=made_anew))
+    assert clean_up(log, Retention(), now_ms=NOW_MS) == 0
 
     assert versions_of(table)[0] == list(range(8))
     assert ids(table, 7) == [1, 2, 3, 4, 5, 6, 7]
@@ -178,9 +173,9 @@ def test_another_cleanup_that_was_faster_is_no_error(tmp_path: Path) -> None:
     def again() -> None:
         cleaned(table)
 
-    store = FaultyStore(LocalStore(str(table)), faults=[Fault(operation="delete", when="after", hook=again)])
+    log = log_of(table, Fault(operation="delete", when="after", hook=again))
 
-    assert clean_up(log_on(store, table), Retention(), now_ms=NOW_MS) == 1
+    assert clean_up(log, Retention(), now_ms=NOW_MS) == 1
 
     assert versions_of(table) == ([0, 5, 6], [5, 6])
     assert ids(table, 6) == [1, 2, 3, 4, 5, 6]

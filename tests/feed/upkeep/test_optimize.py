@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablefeed
-from support.logs import metadata, protocol, put, raced, said
+from support.commits import raced
+from support.logs import metadata, protocol, put, said
 from support.maintained import Rows, delete_rows, ids, in_order, live, rows_of
 from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
 from tablefeed.feed.scan.delta_task import delta_columns

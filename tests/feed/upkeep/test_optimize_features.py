@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
-from support.logs import Action, col, metadata, protocol, put, raced, said, struct
+from support.commits import raced
+from support.logs import Action, col, metadata, protocol, put, said, struct
 from support.maintained import ids, live, rows_of
 from tablefeed.errors import ConflictError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.open_log import open_log

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.commits import a_write, commit_files, still
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, a_write, add, commit_files, live_paths, log_of, metadata, protocol, put, remove, still
+from support.logs import a_log, add, live_paths, log_of, metadata, protocol, put, remove
 from support.memory_store import MemoryStore
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog

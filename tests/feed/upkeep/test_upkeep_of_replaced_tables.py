@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -44,9 +44,8 @@ def _nothing_left_to_do() -> Iterator[None]:
 
 def old_table(store: Store, *, v2: bool = False) -> None:
     features = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint"]} if v2 else {}
-    a_log(
-        store, v0=[protocol(3, 7, **features) if v2 else protocol(), metadata(configuration=V2 if v2 else EVERY_THIRD)]
-    )
+    told = metadata(configuration=V2 if v2 else EVERY_THIRD)
+    a_log(store, v0=[protocol(3, 7, **features) if v2 else protocol(), told])
     for version in range(1, 4):
         put(store, version, [add(f"old{version}")])
 
@@ -66,28 +65,19 @@ def log_files(store: Store) -> list[str]:
     return [entry.name for folder in folders for entry in store.list(folder)]
 
 
-def a_checkpoint(snapshot: DeltaSnapshot) -> None:
-    look_after(snapshot, UpkeepOptions(clean_up=False))
-
-
-def parts(snapshot: DeltaSnapshot) -> None:
-    look_after(snapshot, UpkeepOptions(clean_up=False, part_actions=2))
-
-
-def a_compaction(snapshot: DeltaSnapshot) -> None:
-    look_after(snapshot, UpkeepOptions(checkpoint=False, compact_every=4))
-
-
-def a_checksum(snapshot: DeltaSnapshot) -> None:
-    behind(snapshot, "checksum", lambda: begin_checksums(snapshot))
+def upkeep(**options: Any) -> Upkeep:
+    return lambda snapshot: look_after(snapshot, UpkeepOptions(**options))
 
 
 Upkeep = Callable[[DeltaSnapshot], None]
-EACH = pytest.mark.parametrize(
-    ("work", "v2"),
-    [(a_checkpoint, False), (a_checkpoint, True), (parts, False), (a_compaction, False), (a_checksum, False)],
-    ids=["checkpoint", "sidecars", "parts", "compaction", "checksum"],
-)
+WORKS: Mapping[str, tuple[Upkeep, bool]] = {
+    "checkpoint": (upkeep(clean_up=False), False),
+    "sidecars": (upkeep(clean_up=False), True),
+    "parts": (upkeep(clean_up=False, part_actions=2), False),
+    "compaction": (upkeep(checkpoint=False, compact_every=4), False),
+    "checksum": (lambda snapshot: behind(snapshot, "checksum", partial(begin_checksums, snapshot)), False),
+}
+EACH = pytest.mark.parametrize(("work", "v2"), WORKS.values(), ids=WORKS)
 NEW_LOG = [f"{version:020d}.json" for version in range(4)]
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.logs import a_log, a_write, add, metadata, protocol, put, said, still
+from support.commits import a_write, still
+from support.logs import a_log, add, metadata, protocol, put, said
 from tablefeed import errors
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write.write_rules import WriteRules

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +14,9 @@ from deltalake import DeltaTable
 
 import tablefeed
 from feed.write.test_sink import a_batch, data_files
-from support.logs import a_log, metadata, protocol, still
+from support.commits import still
+from support.logs import a_log, col, meta, protocol
+from support.maintained import in_order, rows_of
 from tablefeed.delta.file_layout import FileShape
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit
@@ -60,11 +61,6 @@ def commit_gathered(plan: DeltaPlan, files: Sequence[AddFile], number: int = 0) 
     return larger
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = tablefeed.open_table(path).to_arrow().to_pylist()
-    return sorted(rows, key=lambda row: (row["id"], str(row)))
-
-
 def test_the_files_of_each_partition_become_one_and_the_small_ones_are_gone(tmp_path: Path) -> None:
     plan = planned(tmp_path, "day")
     small = written(plan, [pa.concat_tables([a_task(n), a_task(10 + n, day=None)]) for n in range(5)])
@@ -73,10 +69,8 @@ def test_the_files_of_each_partition_become_one_and_the_small_ones_are_gone(tmp_
 
     assert (len(small), len(larger)) == (10, 2)
     assert data_files(tmp_path) == sorted(add.path for add in larger)
-    assert rows_of(tmp_path) == [
-        *({"id": n, "day": "mon"} for n in range(5)),
-        *({"id": 10 + n, "day": None} for n in range(5)),
-    ]
+    parts = [(range(5), "mon"), (range(10, 15), None)]
+    assert rows_of(tmp_path) == in_order([{"id": n, "day": day} for numbers, day in parts for n in numbers])
     assert DeltaTable(str(tmp_path)).to_pyarrow_table().num_rows == 10
 
 
@@ -171,28 +165,15 @@ def test_a_rival_that_excludes_the_write_leaves_no_small_file(tmp_path: Path) ->
 
 
 def test_values_that_the_write_made_stay_and_identity_columns_move_their_mark(tmp_path: Path) -> None:
-    fields = [
-        {
-            "name": "id",
-            "type": "long",
-            "nullable": True,
-            "metadata": {
-                "delta.identity.start": 1,
-                "delta.identity.step": 1,
-                "delta.identity.allowExplicitInsert": False,
-            },
-        },
-        {"name": "x", "type": "long", "nullable": True, "metadata": {}},
-        {"name": "twice", "type": "long", "nullable": True, "metadata": {"delta.generationExpression": "x * 2"}},
-    ]
+    identity = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    columns = (col("id", notes=identity), col("x"), col("twice", notes={"delta.generationExpression": "x * 2"}))
     told = protocol(1, 7, writerFeatures=["identityColumns", "generatedColumns"])
-    a_log(LocalStore(str(tmp_path)), v0=[told, metadata(json.dumps({"type": "struct", "fields": fields}))])
+    a_log(LocalStore(str(tmp_path)), v0=[told, meta(*columns)])
     schema = pa.schema([("x", pa.int64())])
     plan = planned(tmp_path, schema=schema)
     small = written(plan, [pa.table({"x": [n]}, schema=schema) for n in (10, 20)])
-    made = {
-        row["x"]: row for add in small for row in pq.read_table(tmp_path / add.path).to_pylist()
-    }  # what the tasks made of it
+    by_tasks = [row for add in small for row in pq.read_table(tmp_path / add.path).to_pylist()]
+    made = {row["x"]: row for row in by_tasks}
 
     [larger] = commit_gathered(plan, small)
 
@@ -209,9 +190,5 @@ def test_mapped_columns_and_partitions_keep_their_names_in_files(tmp_path: Path)
 
     commit_gathered(plan, written(plan, [a_task(1), a_task(2), a_task(3, day=None)]))
 
-    assert rows_of(tmp_path) == [
-        {"id": 0, "day": "mon"},
-        {"id": 1, "day": "mon"},
-        {"id": 2, "day": "mon"},
-        {"id": 3, "day": None},
-    ]
+    days = ["mon", "mon", "mon", None]
+    assert rows_of(tmp_path) == [{"id": n, "day": day} for n, day in enumerate(days)]

@@ -13,22 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 import tablefeed
-from support.logs import (
-    Action,
-    a_log,
-    a_write,
-    actions_of,
-    col,
-    committed,
-    log_of,
-    meta,
-    protocol,
-    put,
-    raced,
-    said,
-    still,
-    written,
-)
+from support.commits import a_write, committed, raced, still, written
+from support.logs import Action, a_log, actions_of, col, log_of, meta, protocol, put, said
 from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction

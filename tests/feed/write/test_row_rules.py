@@ -15,21 +15,8 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.logs import (
-    ID,
-    Action,
-    a_log,
-    a_write,
-    col,
-    commit_behind,
-    committed,
-    info,
-    meta,
-    metadata,
-    protocol,
-    still,
-    struct,
-)
+from support.commits import a_write, commit_behind, committed, still
+from support.logs import ID, Action, a_log, col, info, meta, metadata, protocol, struct
 from tablefeed import errors
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.open_log import open_log

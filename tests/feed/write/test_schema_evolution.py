@@ -14,26 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 import tablefeed
-from support.logs import (
-    TABLE_ID,
-    Action,
-    a_log,
-    a_table,
-    a_write,
-    actions_of,
-    add,
-    col,
-    commit_behind,
-    commit_files,
-    committed,
-    delta_plan,
-    meta,
-    metadata,
-    protocol,
-    put,
-    said,
-    still,
-)
+from support.commits import a_write, commit_behind, commit_files, committed, delta_plan, still
+from support.logs import TABLE_ID, Action, a_log, a_table, actions_of, add, col, meta, metadata, protocol, put, said
 from tablefeed import errors
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog

@@ -13,7 +13,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from support.logs import ID, already_applied, committed, still
+from support.commits import already_applied, committed, still
+from support.logs import ID
 from tablefeed.errors import InvalidRowsError, NotExclusiveError, StoreError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, micro_batch
@@ -82,8 +83,7 @@ def test_what_a_task_wrote_is_not_seen_before_it_is_committed(tmp_path: Path) ->
 
 
 def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
-    log = open_log(str(tmp_path))
-    plan = plan_write(log, None, TWO, partition_by=["day"], kind=WriteKind.APPEND)
+    plan = plan_write(open_log(str(tmp_path)), None, TWO, partition_by=["day"], kind=WriteKind.APPEND)
 
     def failing() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[1, 2], ["mon", "tue"]], schema=TWO)
@@ -97,9 +97,8 @@ def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
 def test_a_task_that_can_create_no_more_files_leaves_none_of_those_that_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = open_log(str(tmp_path))
     rules = WriteRules(most_rows_of_a_file=1)
-    plan = plan_write(log, None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
+    plan = plan_write(open_log(str(tmp_path)), None, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules)
     create = LocalStore.create
 
     def of_two(self: LocalStore, name: str, **how: Any) -> AbstractContextManager[BinaryIO]:

@@ -10,10 +10,8 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from support.logs import a_log, metadata, protocol
-from tablefeed.delta.schema.schema_string import format_schema
+from support.logs import a_log, col, meta, protocol, said, struct
 from tablefeed.errors import IllegalOptionError, SchemaMismatchError
-from tablefeed.model.schema import Field, Primitive, Struct
 from tablefeed.store import open_store
 
 STRUCT = pa.struct([("x", pa.int64()), ("flags", pa.list_(pa.bool_()))])
@@ -30,10 +28,8 @@ ROWS = pa.table(
 
 def stats_of(path: Path) -> dict[str, Any]:
     """The statistics of the one file of the newest version."""
-    newest = max((path / "_delta_log").glob("*.json"))
-    actions = [json.loads(line) for line in newest.read_text().splitlines()]
-    (text,) = [action["add"]["stats"] for action in actions if "add" in action]
-    parsed: dict[str, Any] = json.loads(text)
+    (add,) = said(path, tablefeed.open_table(path).version, "add")
+    parsed: dict[str, Any] = json.loads(add["stats"])
     return parsed
 
 
@@ -79,23 +75,19 @@ def test_a_table_says_of_which_columns_there_are_statistics_and_how_long_their_t
     assert len(stats["nullCount"]) == 2
 
 
-def test_a_table_without_indexed_columns_has_counts_of_rows_alone(tmp_path: Path) -> None:
-    tablefeed.append(tmp_path, ROWS, properties={"delta.dataSkippingNumIndexedCols": "0"})
+def test_a_table_without_indexed_columns_has_counts_alone_and_with_deletion_vectors_says_that_bounds_are_tight(
+    tmp_path: Path,
+) -> None:
+    properties = {"delta.dataSkippingNumIndexedCols": "0", "delta.enableDeletionVectors": "true"}
+    tablefeed.append(tmp_path, ROWS, properties=properties)
 
-    assert stats_of(tmp_path) == {"numRecords": 2}
-
-
-def test_files_of_a_table_with_deletion_vectors_say_that_their_bounds_are_tight(tmp_path: Path) -> None:
-    tablefeed.append(tmp_path, ROWS, properties={"delta.enableDeletionVectors": "true"})
-
-    assert stats_of(tmp_path)["tightBounds"] is True
+    assert stats_of(tmp_path) == {"numRecords": 2, "tightBounds": True}
 
 
 def test_a_column_without_a_type_is_counted_null_although_no_file_has_it(tmp_path: Path) -> None:
-    nothing = Field("nothing", Primitive("void"), nullable=True)
-    inner = Struct((Field("x", Primitive("long"), nullable=True), nothing))
-    schema = Struct((Field("id", Primitive("long"), nullable=True), nothing, Field("st", inner, nullable=True)))
-    a_log(open_store(str(tmp_path)), v0=[protocol(), metadata(format_schema(schema))])
+    nothing = col("nothing", "void")
+    told = meta(col("id"), nothing, col("st", struct(col("x"), nothing)))
+    a_log(open_store(str(tmp_path)), v0=[protocol(), told])
 
     tablefeed.append(tmp_path, pa.table({"id": [1, 2], "st": [{"x": 1}, None]}))
 

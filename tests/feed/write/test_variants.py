@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
-from support.logs import commit_path
+from support.logs import protocol, said
 from tablefeed.errors import SchemaMismatchError, UnsupportedFeatureError
 
 PARTS = [
@@ -29,11 +29,6 @@ def number(n: int) -> dict[str, bytes]:
 
 def types(table: Path) -> dict[str, Any]:
     return {f["name"]: f["type"] for f in json.loads(tablefeed.open_table(table).metadata.schema_string)["fields"]}
-
-
-def log(table: Path, version: int) -> dict[str, Any]:
-    lines = (table / commit_path(version)).read_text().splitlines()
-    return {kind: value for line in lines for kind, value in json.loads(line).items()}
 
 
 NESTED = pa.schema(
@@ -72,7 +67,7 @@ def test_files_hold_the_two_parts_of_a_variant_and_statistics_its_nulls_alone(tm
     (file,) = tmp_path.glob("*.parquet")
     group = pq.ParquetFile(file).schema_arrow.field("v").type
     assert [(field.name, field.type) for field in group] == [("metadata", pa.binary()), ("value", pa.binary())]
-    stats = json.loads(log(tmp_path, 0)["add"]["stats"])
+    stats = json.loads(said(tmp_path, 0, "add")[0]["stats"])
     assert stats["nullCount"] == {"id": 0, "v": 2, "s": {"v": 2, "n": 1}, "l": 1, "m": 1}
     assert (stats["minValues"], stats["maxValues"]) == ({"id": 1, "s": {"n": 3}}, {"id": 3, "s": {"n": 3}})
 
@@ -80,10 +75,8 @@ def test_files_hold_the_two_parts_of_a_variant_and_statistics_its_nulls_alone(tm
 def test_a_table_that_is_made_for_variants_has_their_feature(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"v": pa.array([number(1)], VARIANT)}))
 
-    protocol = log(tmp_path, 0)["protocol"]
-    assert (protocol["minReaderVersion"], protocol["minWriterVersion"]) == (3, 7)
-    assert protocol["readerFeatures"] == ["variantType"]
-    assert protocol["writerFeatures"] == ["appendOnly", "invariants", "variantType"]
+    features = {"readerFeatures": ["variantType"], "writerFeatures": ["appendOnly", "invariants", "variantType"]}
+    assert said(tmp_path, 0, "protocol") == [protocol(3, 7, **features)["protocol"]]
 
 
 @pytest.mark.parametrize("how", [{"merge_schema": True}, {"mode": "overwrite", "overwrite_schema": True}], ids=str)
@@ -95,8 +88,8 @@ def test_a_table_that_gets_its_first_variant_gets_the_feature_in_the_same_commit
     tablefeed.append(tmp_path, pa.table({"id": [2], "v": pa.array([number(2)], VARIANT)}), **how)
     tablefeed.append(tmp_path, pa.table({"id": [3], "v": pa.array([number(3)], VARIANT)}))
 
-    assert log(tmp_path, 1)["protocol"]["readerFeatures"] == ["variantType"]
-    assert "protocol" not in log(tmp_path, 2)
+    assert said(tmp_path, 1, "protocol")[0]["readerFeatures"] == ["variantType"]
+    assert said(tmp_path, 2, "protocol") == []
     assert tablefeed.open_table(tmp_path).protocol.min_writer_version == 7
     rows = tablefeed.open_table(tmp_path).to_arrow().sort_by("id").to_pylist()
     assert rows[-2:] == [{"id": 2, "v": number(2)}, {"id": 3, "v": number(3)}]
@@ -118,10 +111,9 @@ def test_a_variant_is_stored_in_columns_of_variants_alone_and_nothing_else_in_th
 ) -> None:
     tablefeed.append(tmp_path, pa.table({"v": pa.array([None], there)}))
 
-    with pytest.raises(SchemaMismatchError, match="Column 'v' of") as refused:
+    with pytest.raises(SchemaMismatchError, match=r"DELTA_FAILED_TO_MERGE_FIELDS.*Column 'v' of"):
         tablefeed.append(tmp_path, pa.table({"v": pa.array([None], rows)}), merge_schema=True)
 
-    assert refused.value.error_class == "DELTA_FAILED_TO_MERGE_FIELDS"
     assert tablefeed.open_table(tmp_path).version == 0
 
 
@@ -146,10 +138,9 @@ def test_a_place_is_refused_by_name(tmp_path: Path, mark: str) -> None:
     wkb = pa.field("wkb", pa.binary(), nullable=False, metadata={mark: "true", "srid": "4326"})
     place = pa.struct([pa.field("srid", pa.int32(), nullable=False), wkb])
 
-    with pytest.raises(SchemaMismatchError, match=f"Column p.element of the rows .* is a {mark}, ") as refused:
+    named = f"DELTA_UNSUPPORTED_DATA_TYPES.*Column p.element of the rows .* is a {mark}, "
+    with pytest.raises(SchemaMismatchError, match=named):
         tablefeed.append(tmp_path / "t", pa.table({"p": pa.array([[]], pa.list_(place))}))
-
-    assert refused.value.error_class == "DELTA_UNSUPPORTED_DATA_TYPES"
 
 
 def test_what_rewrites_rows_keeps_their_variants(tmp_path: Path) -> None:
