@@ -41,6 +41,7 @@ class StreamWriter(Begins, DataSourceStreamArrowWriter):
         self._options = parse_options(options, "stream write")
         # Spark sets `overwrite` in complete mode: each batch replaces all rows of the table.
         self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
+        # The query is not known before a task runs, and all applications of the table may be too many to send there.
         self._plan = planned(self._path, schema, self._options, self._kind).about_newest()
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -92,7 +92,10 @@ class StreamPlanner:
         return [InputPartition(task) for task in self._source.tasks(self._offset(start), self._offset(end))]
 
     def delivered(self, end: dict[str, object]) -> None:
-        """Drops what was kept for batches before `end`. An error here ends the query after the batch is done."""
+        """Drops what was kept for batches before `end`. An error here ends the query after the batch is done.
+
+        So ends, on purpose, a stream that tracks the schema of its table where that changed (schema_tracking.py).
+        """
         self._source.delivered(self._offset(end))
 
     def close(self) -> None:
