@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from tablefeed.delta.columns import to_add_files
+from tablefeed.feed.scan.table_scan import table_scan
 
 _PROGRAM = """
 import sys
@@ -138,6 +141,27 @@ writer.commit([Written(plan=writer._plan.about("q"), files=(file,), txn=Txn(app_
 
     assert tablefeed.open_table(table).txn_version("q") == 0
     assert {"pyarrow", "numpy", *_SLOW}.intersection(loaded) == set()
+
+
+def test_a_task_that_reads_partitioned_files_imports_neither_pandas_nor_what_plans(tmp_path: Path) -> None:
+    """pyarrow imports pandas, where it is installed, for each Python value that it makes a scalar of."""
+    rows = pa.table({"id": [1], "day": pa.array([9], pa.date32()), "of": ["a"], "n": pa.array([3], pa.int32())})
+    tablefeed.append(tmp_path, rows, partition_by=["day", "of", "n"])
+    table = tablefeed.open_table(tmp_path)
+    task = table_scan(table._snapshot).of(add for files in table._snapshot.live_files() for add in to_add_files(files))
+    schema = rows.schema.append(pa.field("more", pa.int64()))
+    (tmp_path / "task").write_bytes(pickle.dumps((task, schema)))
+    read = f"""
+import pickle
+from pathlib import Path
+from tablefeed.feed.scan.task import read_task
+task, schema = pickle.loads(Path({str(tmp_path / "task")!r}).read_bytes())
+assert sum(batch.num_rows for batch in read_task(task, schema)) == 1
+"""
+    loaded = ran(read, after="pyarrow")
+
+    assert {"pandas", "pyarrow.dataset", *_FOR_SOME}.intersection(loaded) == set()
+    assert rooms(loaded).isdisjoint({"feed.stream", "feed.write", "feed.commit", "feed.upkeep"})
 
 
 def test_a_query_of_delta_tables_imports_of_the_other_log_nothing_but_its_names() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from tablefeed.data.retype import Conversion, Leaf, LossyConversionError, StoredFields, lossless, member_conversion
+from tablefeed.data.scalars import scalar_of
 
 _NO_CONSTANTS: Mapping[str, pa.Scalar] = {}
 
@@ -44,7 +45,7 @@ class Conformer:
             if field.name in constants:
                 self._makers.append(_filled(constants[field.name].cast(field.type)))
             elif (name := there.find(stored_field)) is None:
-                self._makers.append(_filled(pa.scalar(None, field.type)))
+                self._makers.append(_filled(scalar_of(None, field.type)))
             else:
                 names.append(name)
                 convert = member_conversion(found.field(name).type, field, stored_field.type, leaf)

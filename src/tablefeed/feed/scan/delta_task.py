@@ -158,7 +158,7 @@ def _selection(file: ParquetFile, files: TableFiles) -> RowSelection | None:
 
 
 def _constants(file: ParquetFile, columns: DeltaColumns, schema: pa.Schema, url: str) -> dict[str, pa.Scalar]:
-    import pyarrow as pa
+    from tablefeed.data.scalars import scalar_of
 
     def refuse(reason: str) -> DataFileError:
         return DataFileError(
@@ -171,7 +171,7 @@ def _constants(file: ParquetFile, columns: DeltaColumns, schema: pa.Schema, url:
         if has_value and name in schema.names:
             text = file.partition_values.get(column.physical_name)
             value = partition_values.parse(text, column.type, refuse=refuse)
-            constants[name] = pa.scalar(value, type=schema.field(name).type)
+            constants[name] = scalar_of(value, schema.field(name).type)
     return constants
 
 

@@ -154,12 +154,14 @@ def change_constants(change: RowChange | None) -> dict[str, pa.Scalar]:
         return {}
     import pyarrow as pa
 
+    from tablefeed.data.scalars import scalar_of
+
     constants = {
-        names.COMMIT_VERSION: pa.scalar(change.version, pa.int64()),
-        names.COMMIT_TIMESTAMP: pa.scalar(change.committed_at_us, pa.timestamp("us", tz="UTC")),
+        names.COMMIT_VERSION: scalar_of(change.version, pa.int64()),
+        names.COMMIT_TIMESTAMP: scalar_of(change.committed_at_us, pa.timestamp("us", tz="UTC")),
     }
     if change.type is not None:
-        constants[names.CHANGE_TYPE] = pa.scalar(change.type, pa.string())
+        constants[names.CHANGE_TYPE] = scalar_of(change.type, pa.string())
     return constants
 
 
