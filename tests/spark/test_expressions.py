@@ -100,26 +100,22 @@ def _evaluated(texts: Sequence[str], zone: str) -> tuple[list[_Ours], dict[str, 
     for text in texts:
         try:
             program = compile_expressions([Asked(text=text)], SCHEMA, time_zone=zone)
-            ours.append(_row_by_row(text, program))
+            ours.append(_without_failing_rows(text, program))
         except NotExactError as error:
             refused[text] = error.reason
     return ours, refused
 
 
-def _row_by_row(text: str, program: Program) -> _Ours:
+def _without_failing_rows(text: str, program: Program) -> _Ours:
     batch = rows()
-    try:
-        values = dict(enumerate(_plain(program.evaluate(batch)[0])))
-        return _Ours(text=text, program=program, values=values, failed=())
-    except RowFailedError:
-        pass
-    values, failed = {}, []
-    for row in range(batch.num_rows):
+    left, failed = list(range(batch.num_rows)), []
+    while True:
         try:
-            values[row] = _plain(program.evaluate(batch.slice(row, 1))[0])[0]
-        except RowFailedError:
-            failed.append(row)
-    return _Ours(text=text, program=program, values=values, failed=tuple(failed))
+            values = _plain(program.evaluate(batch.take(pa.array(left, pa.int64())))[0])
+        except RowFailedError as error:
+            failed.append(left.pop(error.row))
+        else:
+            return _Ours(text=text, program=program, values=dict(zip(left, values, strict=True)), failed=tuple(failed))
 
 
 def _differing_values(session: SparkSession, ours: Sequence[_Ours]) -> Iterator[tuple[str, str]]:
