@@ -10,7 +10,7 @@ PEER_VENV := .venv-peer
 PEER_JARS := .cache/peer-jars
 PYTHON := $(VENV)/bin/python
 JAVA := scripts/java.sh
-# Two processes. Each file is run by one of them, so what its tests share is made once.
+# Two processes. Each file, and all of Spark Connect, is run by one of them (tests/support/scheduling.py).
 BY_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 CODE := src tests $(wildcard examples benchmarks scripts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -58,8 +59,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # What needs no JVM comes first: it fails within seconds.
-    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+    # What needs no JVM comes first: it fails within seconds. Of the rest the large files do, so that none of them is
+    # left to one of two processes at the end.
+    tests_in = Counter(item.path for item in items)
+    items.sort(key=lambda item: -tests_in[item.path] if item.get_closest_marker("spark") else float("-inf"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:  # Any: pytest-xdist's
+    """Gives what `--dist loadfile` means here."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from support.scheduling import FilesAndConnect
+
+    return FilesAndConnect(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
