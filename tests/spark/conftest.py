@@ -16,6 +16,26 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_FOR_FEW_ROWS = {
+    # Compiling a plan costs more than running it: casts and expressions are compared with compiled ones elsewhere.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Each is a task and, where a query keeps state, a state store.
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def few_rows(spark: SparkSession) -> Iterator[None]:
+    """Has Spark do less around the few rows of a module's queries."""
+    before = {key: str(spark.conf.get(key)) for key in _FOR_FEW_ROWS}
+    for key, value in _FOR_FEW_ROWS.items():
+        spark.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value)
+
+
 @pytest.fixture(scope="session")
 def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the one Connect server, a process of its own with a JVM of its own."""

@@ -43,21 +43,9 @@ OF_SPARKS_VERSION = [
 
 CHOSEN = [
     *OF_SPARKS_VERSION,
-    "append/startingTimestamp_iso_zone",
-    "append/maxBytesPerTrigger[10zz]",
-    "append/path_at_v",
-    "multi/exclude_half_snap_files2",
-    "parts_typed/snapshot",
     "parts_mid/snapshot",
     "del_plain/live_deletes",
-    "del_whole/from0_files1",
-    "optimize/live_skip",
-    "nested/snapshot",
-    "addcol/stale_frame_2",
-    "unknown_feature/snapshot",
-    "ict_late/ts_at_last_ict",
     "cdf_dv/cdf_from0_files1",
-    "ckpt_parts/snapshot",
 ]
 
 

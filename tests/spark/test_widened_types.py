@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.tables import Column, Table
-from spark.streams import PATIENCE_S, reader, refusal
+from spark.streams import PATIENCE_S, finish, reader, refusal
 from support.logs import protocol
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few_rows")]
 
 Row = tuple[Any, ...]
 WIDENING = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening"])
@@ -98,27 +99,30 @@ def test_a_query_goes_on_with_the_wider_column_or_is_told_by_spark_that_its_stat
         partition_columns=downstream.partition_columns,
     )
     table.commit(WIDENING, table.metadata)
-    last: list[Row] = []
+    batches: list[list[Row]] = []
 
     def keep(batch: DataFrame, _batch_id: int) -> None:
-        last[:] = sorted(tuple(row) for row in batch.collect())
+        batches.append(sorted(tuple(row) for row in batch.collect()))
 
-    def run(**options: object) -> None:
+    def written(**options: object) -> DataStreamWriter:
         tracking = {"schemaTrackingLocation": checkpoint / "tracked"} if tracks else {}
         stream = downstream.query(reader(spark, table.path, **tracking, **options))
-        writer = stream.writeStream.foreachBatch(keep).outputMode(downstream.mode)
-        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-        assert query.awaitTermination(PATIENCE_S)
+        return stream.writeStream.outputMode(downstream.mode).option("checkpointLocation", str(checkpoint))
 
     table.append((1, 1))
-    run()
-    table.widen("widened", "integer")
     if tracks:
-        assert "[DELTA_STREAMING_METADATA_EVOLUTION]" in refusal(run)
+        query = written().format("noop").start()
+        query.processAllAvailable()
+        table.widen("widened", "integer")
+        assert "[DELTA_STREAMING_METADATA_EVOLUTION]" in refusal(lambda: query.awaitTermination(PATIENCE_S))
+    else:
+        finish(written().format("noop"))
+        table.widen("widened", "integer")
     table.append((123456789, 2))
+    wider = written(allowSourceColumnTypeChange="always")
 
     if downstream.last is None:
-        assert "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE]" in refusal(lambda: run(allowSourceColumnTypeChange="always"))
+        assert "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE]" in refusal(lambda: finish(wider.format("noop")))
     else:
-        run(allowSourceColumnTypeChange="always")
-        assert last == downstream.last
+        finish(wider.foreachBatch(keep))
+        assert batches[-1] == downstream.last
