@@ -12,6 +12,8 @@ PYTHON := $(VENV)/bin/python
 JAVA := scripts/java.sh
 # Two processes. Each file, and all of Spark Connect, is run by one of them (tests/support/scheduling.py).
 BY_TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# The same for files whose tests share little: who has nothing left takes half of what the other has.
+SHARED_OUT := -n 2 --dist worksteal
 CODE := src tests $(wildcard examples benchmarks scripts)
 
 help: ## lists the targets
@@ -36,15 +38,16 @@ fuzz: $(VENV)/.installed ## many more made-up logs, files and offsets than CI tr
 	@$(PYTHON) -m pytest --hypothesis-profile=fuzz -m "not spark and not peer" $(BY_TWO)
 
 # Two runs: the JAR's session needs settings that the other session must not have, and a process has one session only.
+# One after the other, each in two processes: four JVMs at once would need more memory than a small machine has.
 test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: tests that depend on Spark's version, tests beside the Delta JAR (needs Maven)
 	@scripts/peer_jars.sh $(PEER_JARS)
 	@status=0; \
-	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" || status=$$?; \
-	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer --peer-jars=$(PEER_JARS) || status=$$?; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" $(BY_TWO) || status=$$?; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer $(SHARED_OUT) --peer-jars=$(PEER_JARS) || status=$$?; \
 	exit $$status
 
 test-all: test test-peer ## test and test-peer, and the remaining JVM tests on Spark 4.2
-	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m one_spark
+	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m one_spark $(BY_TWO)
 
 bench: $(PEER_VENV)/.installed ## measures tablefeed beside the Delta JAR (needs Maven)
 	@scripts/peer_jars.sh $(PEER_JARS)
