@@ -113,7 +113,6 @@ RECORDED = "'delta.enableChangeDataFeed' = 'true'"
 VECTORS = "'delta.enableDeletionVectors' = 'true'"
 
 
-@pytest.mark.parametrize("order", [(JAR, OURS), (OURS, JAR)], ids=" ".join)
 @pytest.mark.parametrize(
     ("properties", "options", "first", "then"),
     [
@@ -147,31 +146,25 @@ def test_who_takes_a_stream_over_and_finds_nothing_new_makes_no_batch(
     options: dict[str, str],
     first: list[str],
     then: list[str],
-    order: tuple[str, str],
 ) -> None:
-    table, checkpoint, alone = tmp_path / "table", tmp_path / "checkpoint", tmp_path / "alone"
-    one, other = order
+    table, alone = tmp_path / "table", tmp_path / "alone"
+    checkpoints = {(JAR, OURS): tmp_path / "the jar's", (OURS, JAR): tmp_path / "ours"}
     create = f"CREATE TABLE {{t}} (id LONG, v LONG) USING delta TBLPROPERTIES ({', '.join(properties)})"
-    run(delta_spark, table, create, "INSERT INTO {t} VALUES (10, 1)")
-    found = [drain(delta_spark, one, table, checkpoint, **options)]
-    expected = [drain(delta_spark, JAR, table, alone, **options)]
 
-    for statements in (first, then):
+    for statements in ([create, "INSERT INTO {t} VALUES (10, 1)"], first, then):
         run(delta_spark, table, *statements)
-        found.append(drain(delta_spark, one, table, checkpoint, **options))
-        expected.append(drain(delta_spark, JAR, table, alone, **options))
-        texts = offset_texts(checkpoint)
-        assert drain(delta_spark, other, table, checkpoint, **options) == {}
-        assert drain(delta_spark, one, table, checkpoint, **options) == {}
-        assert offset_texts(checkpoint) == texts
+        expected = drain(delta_spark, JAR, table, alone, **options)
+        for (one, other), checkpoint in checkpoints.items():
+            assert drain(delta_spark, one, table, checkpoint, **options) == expected
+            texts = offset_texts(checkpoint)
+            if statements in (first, then):
+                assert drain(delta_spark, other, table, checkpoint, **options) == {}
+                assert drain(delta_spark, one, table, checkpoint, **options) == {}
+            assert offset_texts(checkpoint) == texts == offset_texts(alone)
 
-    assert found == expected
-    assert offset_texts(checkpoint) == offset_texts(alone)
 
-
-@pytest.mark.parametrize("by", [JAR, OURS])
 def test_behind_recorded_changes_the_offset_of_a_newer_jar_is_gone_on_from_as_the_released_ones(
-    delta_spark: SparkSession, tmp_path: Path, by: str
+    delta_spark: SparkSession, tmp_path: Path
 ) -> None:
     """A newer JAR moves on to the next version where the released one stays at the commit's last file."""
     table, released = tmp_path / "table", tmp_path / "released"
@@ -183,14 +176,19 @@ def test_behind_recorded_changes_the_offset_of_a_newer_jar_is_gone_on_from_as_th
     drain(delta_spark, JAR, table, released, **changes)
     assert offsets(released)[-1] | {"reservoirId": ""} == {**AT_2, "index": 0}
     newer = with_last_offset(released, tmp_path / "newer", {"reservoirVersion": 3, "index": -1})
+    found = [
+        (by, shutil.copytree(checkpoint, tmp_path / f"{checkpoint.name} by {by}"))
+        for by in (JAR, OURS)
+        for checkpoint in (released, newer)
+    ]
 
-    for checkpoint in (released, newer):
+    for by, checkpoint in found:
         texts = offset_texts(checkpoint)
         assert drain(delta_spark, by, table, checkpoint, **changes) == {}
         assert offset_texts(checkpoint) == texts
 
     run(delta_spark, table, "UPDATE {t} SET v = 3 WHERE id = 1")
-    for checkpoint in (released, newer):
+    for by, checkpoint in found:
         assert drain(delta_spark, by, table, checkpoint, **changes) == {2: [1, 1]}
         assert offsets(checkpoint)[-1] | {"reservoirId": ""} == {**AT_2, "reservoirVersion": 3, "index": 0}
 
