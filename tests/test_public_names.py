@@ -22,6 +22,10 @@ FUNCTIONS = {
     "merge_schema, overwrite_schema, store_assignment, time_zone, txn_version_collision, replace_where, "
     "partition_overwrite_mode, compression, max_records_per_file, user_metadata, "
     "log_compaction_every, checkpoint_part_size, properties, storage_options)",
+    "create": "(url, schema, *, partition_by, cluster_by, properties, constraints, storage_options)",
+    "alter": "(url, *, set_properties, unset_properties, add_columns, rename_columns, drop_columns, widen_columns, "
+    "set_not_null, drop_not_null, set_defaults, drop_defaults, set_comments, add_constraints, drop_constraints, "
+    "enable_features, storage_options)",
     "optimize": "(url, *, where, target_size_bytes, storage_options)",
     "checkpoint": "(url, *, clean_up, storage_options)",
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",

@@ -1,7 +1,7 @@
 """tablefeed: a streaming change feed of a table's transaction log, and exactly-once commits to it.
 
-Without Spark: `open_table`, `changes`, `appends`, `follow`, `append`, `optimize`, `vacuum` and `checkpoint`,
-Arrow in and out. With Spark:
+Without Spark: `open_table`, `changes`, `appends`, `follow`, `append`, `create`, `alter`, `optimize`, `vacuum`
+and `checkpoint`, Arrow in and out. With Spark:
 `format("tablefeed")`, found by itself once the package is installed. Everything raises subclasses of `TablefeedError`.
 """
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tablefeed.feed.api.changes import changes
     from tablefeed.feed.api.follow import follow
     from tablefeed.feed.api.table import Table, open_table
+    from tablefeed.feed.api.table_changes import alter, create
     from tablefeed.feed.upkeep.checkpoint import Checkpointed, checkpoint
     from tablefeed.feed.upkeep.optimize import optimize
     from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuum
@@ -34,10 +35,12 @@ __all__ = [
     "Table",
     "TablefeedError",
     "Vacuumed",
+    "alter",
     "append",
     "appends",
     "changes",
     "checkpoint",
+    "create",
     "follow",
     "open_table",
     "optimize",
@@ -53,10 +56,12 @@ _HOMES = {
     "Optimized": "tablefeed.model.outcome",
     "Table": "tablefeed.feed.api.table",
     "Vacuumed": "tablefeed.feed.upkeep.vacuum",
+    "alter": "tablefeed.feed.api.table_changes",
     "append": "tablefeed.feed.api.append",
     "appends": "tablefeed.feed.api.appends",
     "changes": "tablefeed.feed.api.changes",
     "checkpoint": "tablefeed.feed.upkeep.checkpoint",
+    "create": "tablefeed.feed.api.table_changes",
     "follow": "tablefeed.feed.api.follow",
     "open_table": "tablefeed.feed.api.table",
     "optimize": "tablefeed.feed.upkeep.optimize",

@@ -80,6 +80,20 @@ class Optimize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableChange:
+    """A table made, altered or restored, with its parameters and metrics under Delta-Spark's names."""
+
+    name: str
+    parameters: Mapping[str, object]
+    metrics: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def operation(self) -> tuple[str, dict[str, object]]:
+        """Delta-Spark's name of the operation, and its parameters."""
+        return self.name, dict(self.parameters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """The fields that every commit has, whatever its operation.
 
@@ -106,7 +120,7 @@ def in_commit_timestamp(*, now_ms: int, previous_ms: int | None) -> int:
 
 
 def commit_info(
-    operation: StreamingUpdate | Write | Optimize,
+    operation: StreamingUpdate | Write | Optimize | TableChange,
     provenance: Provenance,
     *,
     is_blind_append: bool,

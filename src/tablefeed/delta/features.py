@@ -20,7 +20,7 @@ from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.type_changes import unknown_type_change
 from tablefeed.errors import TABLE, AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
-from tablefeed.model.schema import Primitive, Struct, walk
+from tablefeed.model.schema import Primitive, Struct, fields_of, walk
 
 
 class Rule(StrEnum):
@@ -154,6 +154,35 @@ def protocol_for(schema: Struct, protocol: Protocol) -> Protocol:
             error_class="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
         )
     return protocol
+
+
+def raised_protocol(protocol: Protocol, metadata: Metadata, *, schema: Struct, asked: Iterable[str] = ()) -> Protocol:
+    """The protocol of an existing table after it is altered: with what `metadata` makes active, and what is `asked`.
+
+    As in Delta-Spark, a feature that the new metadata uses is added by itself, except the two in `_BY_HAND`: raises
+    UnsupportedFeatureError where one of these is missing.
+    """
+    has, uses = supported_features(protocol), _uses(metadata)
+    active = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
+    if not all(field.nullable for field in fields_of(schema)):
+        active.add("invariants")  # in Delta-Spark NOT NULL is an invariant
+    wanted = {name for name in active if f"{name}-preview" not in has} | {*asked}
+    by_hand = sorted((wanted - {*asked} - has) & _BY_HAND.keys())
+    if by_hand:
+        raise UnsupportedFeatureError(
+            f"The change needs a feature that {TABLE} does not have: {', '.join(by_hand)}. Nothing was written. Name "
+            f"it in enable_features of the same call: [{', '.join(map(repr, by_hand))}]. Readers and writers that do "
+            "not know the feature can then no longer use the table.",
+            features=tuple(by_hand),
+            error_class=_BY_HAND[by_hand[0]],
+        )
+    wanted = wanted.union(*(_REQUIRES.get(name, ()) for name in wanted))
+    return protocol if wanted <= has else _as_low_as_can_be(has | wanted)
+
+
+def features_of_versions(reader: int, writer: int) -> frozenset[str]:
+    """The features that a protocol of these versions implies ("Supported Features")."""
+    return _implied(reader, writer)
 
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
@@ -310,9 +339,16 @@ _REQUIRES: Mapping[str, tuple[str, ...]] = {
     names.CLUSTERING: ("domainMetadata",),
     "icebergCompatV1": ("columnMapping",),
     "icebergCompatV2": ("columnMapping",),
+    "variantShredding": (_VARIANT,),
 }
 """The features that must be listed with a feature; the protocol says so in the section of the feature."""
 
+
+_BY_HAND = {
+    "timestampNtz": "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+    "allowColumnDefaults": "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+}
+"""The features that a change never adds to an existing table by itself, with Delta-Spark's error classes."""
 
 _WIDENING = frozenset({"typeWidening", "typeWidening-preview"})
 _MAPPING_READER = 2  # the reader version that implies column mapping, and nothing else

@@ -115,6 +115,7 @@ CHECKPOINT_PROTECTION_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 COLUMN_INVARIANTS = "delta.invariants"
 GENERATION_EXPRESSION = "delta.generationExpression"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
+COMMENT = "comment"  # Spark's, of a column
 EXISTS_DEFAULT = "EXISTS_DEFAULT"  # Spark's own, never in a table's schema
 CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's own
 COLLATIONS = "__COLLATIONS"  # Spark's own

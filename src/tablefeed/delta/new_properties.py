@@ -78,7 +78,7 @@ _KNOWN: Mapping[str, _Check] = {
     "delta.parquet.format.version": _ANY,
 }
 
-_WRITERS_OWN = (
+WRITERS_OWN = (
     names.MAX_COLUMN_ID,
     names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION,
     names.IN_COMMIT_TIMESTAMPS_SINCE_TIME,
@@ -87,7 +87,7 @@ _WRITERS_OWN = (
 )
 """The properties that only writers set."""
 
-_BY_FOLDED = {name.lower(): name for name in (*_KNOWN, *_WRITERS_OWN)}
+_BY_FOLDED = {name.lower(): name for name in (*_KNOWN, *WRITERS_OWN)}
 _FEATURES = {name.lower(): name for name in FEATURES}
 
 
@@ -105,6 +105,11 @@ def is_kept(name: str) -> bool:
     return name not in (names.MIN_READER_VERSION, names.MIN_WRITER_VERSION) and not name.startswith(
         names.FEATURE_PREFIX
     )
+
+
+def known_name(name: str) -> str:
+    """Gives `name`, in any case, as Delta-Spark spells that property; an unknown name as it is."""
+    return _BY_FOLDED.get(name.lower(), name)
 
 
 def _checked(name: str, value: str) -> tuple[str, str]:
@@ -128,7 +133,7 @@ def _checked(name: str, value: str) -> tuple[str, str]:
         close = difflib.get_close_matches(folded, _BY_FOLDED, n=1, cutoff=0.8)
         hint = f"; did you mean {_BY_FOLDED[close[0]]!r}?" if close else ""
         raise refused(f"is not for a known table property{hint}", "DELTA_UNKNOWN_CONFIGURATION")
-    if known in _WRITERS_OWN:
+    if known in WRITERS_OWN:
         explain = "cannot be set, because writers set this property themselves; leave it out"
         raise refused(explain, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY", option=known)
     is_valid, explain = _KNOWN[known]

@@ -22,6 +22,10 @@ class WriteKind(StrEnum):
     OVERWRITE = "overwrite"
     OPTIMIZE = "optimize"
     """The same rows in other files."""
+    DEFINE = "define"
+    """Makes a table without rows, or changes its metadata. No row is read or changed."""
+    DEFINE_CHECKED = "define checked"
+    """Changes the table's metadata, after every row was checked against a new rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,8 @@ def conflict_with(
     if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) and reads(f) for f in theirs.files):
         # An overwrite has read what it replaces: Delta-Spark's check of files read comes before that of files removed.
         return because("DELTA_CONCURRENT_DELETE_READ", "it removed files that this overwrite replaces; run it again")
+    if kind is WriteKind.DEFINE_CHECKED and any(isinstance(f, AddFile) and f.data_change for f in theirs.files):
+        return because("DELTA_CONCURRENT_APPEND", "it added rows that were not checked against the new rule; try again")
     if any(isinstance(f, AddFile | RemoveFile) and f.path in folded for f in theirs.files):
         return because("DELTA_CONCURRENT_DELETE_READ", "it changed files whose rows were being rewritten; run it again")
     return None

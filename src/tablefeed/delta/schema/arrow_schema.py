@@ -5,12 +5,27 @@ It is apart from the text because pyarrow is slow to import: who only reads a lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
+from tablefeed.delta import names
 from tablefeed.delta.schema.schema_faults import ANY_TYPE, UnknownTypeError, of_rows, refuse_doubles
-from tablefeed.model.schema import ELEMENT, KEY, VALUE, Array, DataType, Decimal, Field, Map, Path, Primitive, Struct
+from tablefeed.model.schema import (
+    ELEMENT,
+    KEY,
+    VALUE,
+    Array,
+    DataType,
+    Decimal,
+    Field,
+    Map,
+    Path,
+    Primitive,
+    Struct,
+    rebuilt,
+)
 
 
 def to_arrow(schema: Struct) -> pa.Schema:
@@ -48,6 +63,31 @@ def from_arrow(schema: pa.Schema) -> Struct:
     """
     with of_rows():
         return _fields_from_arrow(schema, ())
+
+
+def from_arrow_described(schema: pa.Schema) -> Struct:
+    """As `from_arrow`, with the comments that fields have, at every depth, in their metadata."""
+    comments = {path: text for field in schema for path, text in _comments(field, ())}
+    return rebuilt(
+        from_arrow(schema),
+        lambda path, field: replace(field, metadata={names.COMMENT: comments[path]}) if path in comments else field,
+    )
+
+
+def _comments(field: pa.Field, above: Path) -> Iterator[tuple[Path, str]]:
+    path, kind, is_a = (*above, field.name), field.type, pa.types
+    if (field.metadata or {}).get(names.COMMENT.encode()) is not None:
+        yield path, field.metadata[names.COMMENT.encode()].decode(errors="replace")
+    if is_a.is_struct(kind):
+        inner = list(kind)
+    elif is_a.is_map(kind):
+        inner = [kind.key_field.with_name(KEY), kind.item_field.with_name(VALUE)]
+    elif any(is_list(kind) for is_list in _LISTS):
+        inner = [kind.value_field.with_name(ELEMENT)]
+    else:
+        inner = []
+    for member in inner:
+        yield from _comments(member, path)
 
 
 _ARROW: Mapping[str, pa.DataType] = {

@@ -38,6 +38,12 @@ def table_rules(schema: Struct, configuration: Mapping[str, str]) -> TableRules:
     )
 
 
+def mentions(sql: str, column: str) -> bool:
+    """Whether `sql` has the word `column`, in any case: it may be the column's name, or part of a text."""
+    quoted = re.escape(column.replace("`", "``"))
+    return re.search(rf"(?<!\w){quoted}(?!\w)", sql, re.IGNORECASE) is not None
+
+
 def _invariants(schema: Struct) -> Iterator[Check]:
     # As in Delta-Spark, invariants inside arrays and maps are ignored: those have no rows of their own.
     for path, field in fields_at(schema, into=Struct):

@@ -16,7 +16,7 @@ from tablefeed.delta.schema.iceberg_compat import stores_partition_columns
 from tablefeed.delta.schema.identity import differ_in_marks_alone
 from tablefeed.delta.schema.metadata_difference import difference
 from tablefeed.delta.schema.schema_string import schema_of
-from tablefeed.errors import TABLE, ConflictError
+from tablefeed.errors import TABLE, ConflictError, TableError
 from tablefeed.feed.commit.entry import DeltaWrite, commit_entry, removal_of
 from tablefeed.feed.commit.transaction import FormatCommit, Put, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -179,6 +179,8 @@ def _reads_of(plan: DeltaPlan, log: TableLog, written: Iterable[AddFile]) -> Cal
 def _check_made_by_another(write: DeltaWrite, state: Snapshot) -> None:
     """Raises ConflictError where another writer made a table to which our rows cannot be appended as they are."""
     plan, kind = write.plan, write.transaction.kind
+    if kind is WriteKind.DEFINE:
+        raise already_exists()
     _check_shape(plan, state)
     if clustering_of(state) != plan.clustered_by:
         raise _changed("another writer created the table, clustered by other columns", state.version)
@@ -192,6 +194,15 @@ def _check_made_by_another(write: DeltaWrite, state: Snapshot) -> None:
     if kind is WriteKind.OVERWRITE:
         reason = "another writer created the table first; run the write again"
         raise _conflict(reason, state.version, "DELTA_CONCURRENT_APPEND")
+
+
+def already_exists() -> TableError:
+    """The error for a table that is to be made where there is one."""
+    return TableError(
+        f"There is a table at {TABLE} already. Nothing was written. Change it with `tablefeed.alter`, or make the new "
+        "one at another path.",
+        error_class="DELTA_TABLE_ALREADY_EXISTS",
+    )
 
 
 def _check_shape(plan: DeltaPlan, state: Snapshot) -> None:

@@ -13,6 +13,7 @@ from tablefeed.delta.commit_info import (
     Optimize,
     Provenance,
     StreamingUpdate,
+    TableChange,
     Write,
     commit_info,
     in_commit_timestamp,
@@ -71,6 +72,9 @@ def commit_entry(
         table = protocol or state.protocol, metadata or state.metadata
     properties = TableProperties.of(table[1])
     version = _next_version(state)
+    commit_time_ms = _in_commit_timestamp(state, now_ms) if properties.keeps_commit_times else None
+    if state is not None and metadata is not None and not state.properties.keeps_commit_times:
+        metadata = _with_commit_times(metadata, version, commit_time_ms)
     added, domain = (*transaction.files, *rewriting.added), None
     if row_tracking.supports_row_tracking(table[0]) and not properties.suspends_row_tracking:
         before = {} if state is None else state.facts.domains
@@ -90,10 +94,10 @@ def commit_entry(
             # The version that was read. The commit may follow a later one.
             read_version=plan.version,
             user_metadata=transaction.user_metadata,
-            in_commit_timestamp_ms=_in_commit_timestamp(state, now_ms) if properties.keeps_commit_times else None,
+            in_commit_timestamp_ms=commit_time_ms,
             tags=tags,
         ),
-        is_blind_append=transaction.kind is WriteKind.APPEND,
+        is_blind_append=transaction.kind in (WriteKind.APPEND, WriteKind.DEFINE),
         metrics=_metrics(write, folded, replaced, replaced_rows),
     )
     return Commit(
@@ -177,8 +181,22 @@ def txns_of(transaction: Transaction, now_ms: int) -> tuple[Txn, ...]:
 
 
 def _in_commit_timestamp(state: Snapshot | None, now_ms: int) -> int:
-    previous_ms = None if state is None or not state.properties.keeps_commit_times else _previous_ms(state)
-    return in_commit_timestamp(now_ms=now_ms, previous_ms=previous_ms)
+    if state is None:
+        return now_ms
+    if state.properties.keeps_commit_times:
+        return in_commit_timestamp(now_ms=now_ms, previous_ms=_previous_ms(state))
+    return in_commit_timestamp(now_ms=now_ms, previous_ms=None if state.head is None else state.head.modified_ms)
+
+
+def _with_commit_times(metadata: Metadata, version: Version, commit_time_ms: int | None) -> Metadata:
+    """`metadata` of a table whose commits had no time of their own; from `version` on they have, if one is given."""
+    if commit_time_ms is None:
+        return metadata
+    since = {
+        names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION: str(version),
+        names.IN_COMMIT_TIMESTAMPS_SINCE_TIME: str(commit_time_ms),
+    }
+    return replace(metadata, configuration={**metadata.configuration, **since})
 
 
 def _previous_ms(state: Snapshot) -> int:
@@ -213,6 +231,8 @@ def _metrics(
     operation, files, rewriting = write.transaction.operation, write.transaction.files, write.rewriting or Rewriting()
     if isinstance(operation, Optimize):
         return optimize_metrics(files, folded)
+    if isinstance(operation, TableChange):
+        return dict(operation.metrics)
     added = (*files, *rewriting.added)
     written = {
         "numOutputRows": sum(num_records(file.stats) or 0 for file in added),

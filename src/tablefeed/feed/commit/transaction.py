@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts, no_files
-from tablefeed.delta.commit_info import Optimize, StreamingUpdate, Write
+from tablefeed.delta.commit_info import Optimize, StreamingUpdate, TableChange, Write
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -18,8 +18,8 @@ from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn, Version
 from tablefeed.store import Entry, Within
 
-Operation = StreamingUpdate | Write | Optimize
-"""What a commit says of itself, in Delta-Spark's words: `micro_batch`, `batch_write`, or an optimize."""
+Operation = StreamingUpdate | Write | Optimize | TableChange
+"""What a commit says of itself, in Delta-Spark's words: `micro_batch`, `batch_write`, an optimize, a changed table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

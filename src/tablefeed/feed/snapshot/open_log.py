@@ -46,13 +46,16 @@ def open_log(
 
 
 def open_maintained(location: str, storage_options: Mapping[str, str] | None = None) -> DeltaLog:
-    """Gives the log at `location` for work that folds or deletes files; refuses an IndexTables table by name."""
+    """Gives the log at `location` for work on Delta tables alone: files folded or deleted, tables made or altered.
+
+    Refuses an IndexTables table by name.
+    """
     log = open_log(location, storage_options)
     if isinstance(log, DeltaLog):
         return log
     raise UnsupportedFeatureError(
-        f"{log.url} is an IndexTables table: its files are not folded or deleted here. Nothing was done. Use "
-        "MERGE SPLITS and PURGE INDEXTABLE of IndexTables.",
+        f"{log.url} is an IndexTables table: it is not altered or restored here, and its files are not folded or "
+        "deleted. Nothing was done. Use the SQL of IndexTables, such as MERGE SPLITS and PURGE INDEXTABLE.",
         url=log.url,
         features=("indextables maintenance",),
         error_class="INDEXTABLES_MAINTENANCE_UNSUPPORTED",

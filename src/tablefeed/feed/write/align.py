@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.data.assignment import Assignment, needs_zone
 from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
-from tablefeed.feed.write.evolution import as_new, refuse_void
+from tablefeed.feed.write.evolution import refuse_void
 from tablefeed.model.schema import Field, Nested, Primitive, Struct, fields_of, paired
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def check_zone(table: Struct, incoming: Struct, how: Assignment) -> None:
             )
 
 
-def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], any_name: bool = False) -> Struct:
-    """Gives the schema of a new table for `incoming`, with every column nullable (`as_new`).
+def check_new_table(incoming: Struct, *, partition_columns: Sequence[str], any_name: bool = False) -> None:
+    """Checks the schema of a new table.
 
     Raises SchemaMismatchError where no such table can exist: no columns, a void column, a name with a forbidden
     character (allowed with `any_name`: files then use other names), or partition columns that `check_partition_by`
@@ -72,7 +72,6 @@ def new_table_schema(incoming: Struct, *, partition_columns: Sequence[str], any_
     for column in incoming:
         refuse_void(column)
     check_partition_by(incoming, partition_columns)
-    return as_new(incoming)
 
 
 def check_new_columns(columns: Sequence[Field]) -> None:

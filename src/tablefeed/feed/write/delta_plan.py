@@ -62,7 +62,7 @@ def plan_delta_write(
         remedy = "Only IndexTables tables are indexed; leave it out, or set tableFormat=indextables for a new one."
         raise UnsupportedOptionError(option=f"{TYPEMAP_PREFIX}{column}", remedy=remedy)
     if snapshot is None:
-        target = new_table(rows, partition_by=partition_by, rules=rules)
+        target = new_table(rows, partition_by=partition_by, rules=rules, declared=kind is WriteKind.DEFINE)
     else:
         target = _existing(snapshot, rows, partition_by=partition_by, kind=kind, rules=rules)
     check_storable(target.schema)

@@ -27,8 +27,8 @@ from tablefeed.feed.arguments import word
 from tablefeed.feed.snapshot.index_log import IndexSnapshot, IndexTablesLog
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.write.align import align, aligned, check_zone, new_table_schema
-from tablefeed.feed.write.evolution import Merging, has, merged
+from tablefeed.feed.write.align import align, aligned, check_new_table, check_zone
+from tablefeed.feed.write.evolution import Merging, as_new, has, merged
 from tablefeed.feed.write.orphans import new_files
 from tablefeed.feed.write.table_change import spelled_as
 from tablefeed.feed.write.write_plan import Planned, SplitPlan, check_partitioning, partition_path, partition_texts
@@ -70,7 +70,8 @@ def plan_split_write(
             features=("variant",),
         )
     if snapshot is None:
-        schema = new_table_schema(rows, partition_columns=partition_by, any_name=True)
+        check_new_table(rows, partition_columns=partition_by, any_name=True)
+        schema = as_new(rows)
         partition_columns = spelled_as(schema, partition_by)
     else:
         protocol.refuse_writing(snapshot.protocol, url=log.url)

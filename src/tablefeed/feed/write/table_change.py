@@ -16,10 +16,11 @@ from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_name
 from tablefeed.delta.schema.iceberg_compat import compat_version
 from tablefeed.delta.schema.mapping_assignment import like_before, with_mapping
+from tablefeed.delta.schema.rules import mentions
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import TABLE, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.write.align import check_new_columns, check_partition_by, new_table_schema
+from tablefeed.feed.write.align import check_new_columns, check_new_table, check_partition_by
 from tablefeed.feed.write.evolution import Merging, as_new, merged, refuse_void, widened_columns, with_type_changes
 from tablefeed.feed.write.row_rules import check_brought
 from tablefeed.feed.write.write_rules import WriteRules
@@ -43,8 +44,11 @@ class Target:
     metadata: Metadata | None = None
 
 
-def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules) -> Target:
-    """Gives a new table for `rows`. Raises SchemaMismatchError where no table can have their schema."""
+def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, declared: bool = False) -> Target:
+    """Gives a new table for `rows`, with every column nullable (`as_new`), or for the schema that a user `declared`.
+
+    Raises SchemaMismatchError where no table can have their schema.
+    """
     texts = checked_properties(rules.properties)
     if compat_version(TableProperties(texts)) is not None:
         # The properties that Iceberg compatibility requires, or that Delta-Spark adds to such a table.
@@ -53,7 +57,8 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules) -
         texts = {**texts, names.FEATURE_PREFIX + names.CLUSTERING: "supported"}
     properties = TableProperties(texts)
     is_mapped = mapping_mode(properties) is not MappingMode.NONE
-    schema = new_table_schema(rows, partition_columns=partition_by, any_name=is_mapped)
+    check_new_table(rows, partition_columns=partition_by, any_name=is_mapped)
+    schema = rows if declared else as_new(rows)
     schema, properties = with_mapping(schema, properties, new_name=_new_name)
     return Target(
         schema=schema,
@@ -76,9 +81,9 @@ def changed_table(table: Snapshot, rows: Struct, *, rules: WriteRules) -> Target
     if after == table.schema:
         return _as_it_is(table)
     if widened := widened_columns(table.schema, after):
-        _check_widened(widened, table)
+        check_widened(widened, table)
         after = with_type_changes(table.schema, after)
-    return _changed(table, after, table.metadata.partition_columns)
+    return changed(table, after, table.metadata.partition_columns)
 
 
 def replaced_table(table: Snapshot, rows: Struct, *, partition_by: Sequence[str]) -> Target:
@@ -106,7 +111,7 @@ def replaced_table(table: Snapshot, rows: Struct, *, partition_by: Sequence[str]
         after = like_before(after, table.schema)
     if format_schema(after) == format_schema(table.schema) and partition_columns == partitioned_by:
         return _as_it_is(table)
-    return _changed(table, after, partition_columns)
+    return changed(table, after, partition_columns)
 
 
 def spelled_as(schema: Struct, columns: Sequence[str]) -> tuple[str, ...]:
@@ -124,7 +129,11 @@ def _as_it_is(table: Snapshot) -> Target:
     )
 
 
-def _changed(table: Snapshot, after: Struct, partition_columns: tuple[str, ...]) -> Target:
+def changed(table: Snapshot, after: Struct, partition_columns: tuple[str, ...]) -> Target:
+    """Gives `table` with the schema `after`, in which new columns of a mapped table get ids and physical names.
+
+    Raises SchemaMismatchError for a name that the table cannot have, else as `features.protocol_for`.
+    """
     metadata = table.metadata
     if mapping_mode(table.properties) is MappingMode.NONE:
         known = {column.name.lower() for column in table.schema}
@@ -169,7 +178,7 @@ def _check_reserved(properties: TableProperties, after: Struct) -> None:
         )
 
 
-def _check_widened(widened: Sequence[str], table: Snapshot) -> None:
+def check_widened(widened: Sequence[str], table: Snapshot) -> None:
     """Refuses to widen under the feature's preview, and to widen a column whose name is in the SQL of a rule."""
     if PREVIEW_OF_WIDENING in (table.protocol.writer_features or ()):
         raise UnsupportedFeatureError(
@@ -185,7 +194,7 @@ def _check_widened(widened: Sequence[str], table: Snapshot) -> None:
     )
     for texts, what, error_class in kinds:
         for column in widened:
-            user = next((t for t in texts if column.rpartition(".")[2].lower() in t.lower()), None)
+            user = next((t for t in texts if mentions(t, column.rpartition(".")[2])), None)
             if user is not None:
                 raise SchemaMismatchError(
                     f"Column {column!r} of {TABLE} cannot become wider: a {what} uses it ({user}). Cast it before "

@@ -1,0 +1,276 @@
+"""`tablefeed.create` and `tablefeed.alter`: Delta tables made and altered on purpose, without SQL."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tablefeed.delta.commit_info import TableChange
+from tablefeed.delta.new_properties import is_kept
+from tablefeed.delta.property_changes import PropertyChanges
+from tablefeed.delta.schema.column_changes import ColumnChanges, check_not_null_enforced
+from tablefeed.delta.schema.schema_faults import dotted
+from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, naming
+from tablefeed.feed.arguments import column_names, location, store_options, text
+from tablefeed.feed.commit.delta_commit import already_exists
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.feed.snapshot.known_state import current_snapshot
+from tablefeed.feed.snapshot.open_log import open_maintained
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.upkeep.after_commit import now_ms, surroundings
+from tablefeed.feed.write.alteration import Alteration, altered, constraint_properties
+from tablefeed.feed.write.delta_plan import plan_delta_write
+from tablefeed.feed.write.existing_rows import check_existing_rows
+from tablefeed.feed.write.write_rules import WriteRules, column_paths
+from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.outcome import Committed
+from tablefeed.model.schema import Field, Path, Struct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_T = TypeVar("_T")
+
+
+def create(
+    url: str | os.PathLike[str],
+    schema: pa.Schema,
+    *,
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    constraints: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed:
+    """Makes an empty Delta table with `schema` at `url`, in one commit: version 0.
+
+    A field with `nullable=False` is NOT NULL, in structs too; inside lists and maps, where Delta-Spark never checks
+    it, it is refused. A field's metadata `comment` becomes the column's comment. `constraints` are CHECK constraints,
+    SQL by name. `properties` are as for `append`: `{"delta.feature.NAME": "supported"}` adds a table feature. The
+    protocol is the lowest that all of this needs. Raises TableError (DELTA_TABLE_ALREADY_EXISTS) where there is a
+    table, also where another writer makes it first; else as `append`.
+    """
+    given = {**_texts(properties, "properties"), **constraint_properties(_texts(constraints, "constraints"))}
+    partition_by = _names(partition_by, "partition_by")
+    rules = WriteRules(properties=given, cluster_by=_paths(cluster_by, "cluster_by"))
+    log = open_maintained(location(url), store_options(storage_options))
+    if current_snapshot(log) is not None:
+        with naming(log.url):
+            raise already_exists()
+    return create_table(log, _described(schema), partition_by=partition_by, rules=rules)
+
+
+def create_table(log: DeltaLog, columns: Struct, *, partition_by: Sequence[str], rules: WriteRules) -> Committed:
+    """Makes the table at `log`, where none was seen; see `create`."""
+    with naming(log.url):
+        check_not_null_enforced(columns)
+        plan = plan_delta_write(log, None, columns, partition_by=partition_by, kind=WriteKind.DEFINE, rules=rules)
+    kept = {name: value for name, value in plan.configuration.items() if is_kept(name)}
+    parameters = {
+        "isManaged": "false",
+        "description": None,
+        "partitionBy": _json(plan.partition_columns),
+        "clusterBy": _json([dotted(path) for path in rules.cluster_by]),
+        "properties": _json(kept),
+    }
+    operation = TableChange(name="CREATE TABLE", parameters=parameters)
+    return _committed(log, None, Transaction(plan=plan, files=(), kind=WriteKind.DEFINE, operation=operation))
+
+
+def alter(
+    url: str | os.PathLike[str],
+    *,
+    set_properties: Mapping[str, str] | None = None,
+    unset_properties: Sequence[str] = (),
+    add_columns: Iterable[pa.Field] = (),
+    rename_columns: Mapping[str, str] | None = None,
+    drop_columns: Sequence[str] = (),
+    widen_columns: Mapping[str, pa.DataType] | None = None,
+    set_not_null: Sequence[str] = (),
+    drop_not_null: Sequence[str] = (),
+    set_defaults: Mapping[str, str] | None = None,
+    drop_defaults: Sequence[str] = (),
+    set_comments: Mapping[str, str | None] | None = None,
+    add_constraints: Mapping[str, str] | None = None,
+    drop_constraints: Sequence[str] = (),
+    enable_features: Sequence[str] = (),
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed:
+    """Changes the Delta table at `url` in one commit, without writing a row again.
+
+    Every argument names columns as they are before the call, in any case; a member of a struct is `a.b`, the elements
+    of a list are `a.element`, keys and values of a map `a.key` and `a.value`.
+
+    - `add_columns`: fields, or a schema. They come last, the field `a.b` in the struct `a`; existing rows have null.
+    - `rename_columns` (to a name without path) and `drop_columns`: only where columns are mapped
+      (`delta.columnMapping.mode`, which `set_properties` may turn on in the same call), and not where a constraint, a
+      generated column, partitions or clustering depend on the column.
+    - `widen_columns`: only with `delta.enableTypeWidening`.
+    - `set_not_null`, `add_constraints` (SQL by name): all rows are read first. Where one breaks the new rule, or
+      another writer adds rows meanwhile, nothing is changed.
+    - `set_defaults`: SQL for rows to come. A comment of None in `set_comments` removes the comment.
+
+    As by ALTER TABLE in Delta-Spark, the protocol gets the features that the change uses: `changeDataFeed`,
+    `deletionVectors`, `columnMapping`, `typeWidening`, `inCommitTimestamp`, `v2Checkpoint`, `checkConstraints` and the
+    like for their properties, `variantType` for a new column. Older readers and writers can then no longer use the
+    table. Two are only added if `enable_features` names them: `timestampNtz` and `allowColumnDefaults`. Turning on row
+    tracking or Iceberg compatibility is refused, because existing files would have to change.
+
+    Raises ConflictError where another writer changed metadata or protocol meanwhile, InvalidRowsError where a row
+    breaks a new rule, SchemaMismatchError, TableError, UnsupportedFeatureError and OptionError for what cannot be done.
+    """
+    columns = ColumnChanges(
+        dropped=_paths(drop_columns, "drop_columns"),
+        added=_new_columns(add_columns),
+        widened={
+            _path(name, "widen_columns"): _type(kind, name) for name, kind in _mapping(widen_columns, "widen_columns")
+        },
+        nullable=_either(
+            "not_null",
+            dict.fromkeys(_paths(set_not_null, "set_not_null"), False),
+            dict.fromkeys(_paths(drop_not_null, "drop_not_null"), True),
+        ),
+        defaults=_either(
+            "defaults",
+            {_path(name, "set_defaults"): sql for name, sql in _texts(set_defaults, "set_defaults").items()},
+            dict.fromkeys(_paths(drop_defaults, "drop_defaults")),
+        ),
+        comments={
+            _path(name, "set_comments"): None if said is None else text(said, argument="set_comments")
+            for name, said in _mapping(set_comments, "set_comments")
+        },
+        renamed={_path(name, "rename_columns"): _name(new) for name, new in _mapping(rename_columns, "rename_columns")},
+    )
+    properties = PropertyChanges(
+        assigned=_texts(set_properties, "set_properties"),
+        removed=_names(unset_properties, "unset_properties"),
+        features=_names(enable_features, "enable_features"),
+    )
+    wanted = Alteration(
+        properties=properties,
+        columns=columns,
+        new_constraints=_texts(add_constraints, "add_constraints"),
+        dropped_constraints=_names(drop_constraints, "drop_constraints"),
+    )
+    if wanted == Alteration(properties=PropertyChanges(assigned={}), columns=ColumnChanges()):
+        raise IllegalOptionError(option="alter", value="", explain="must be given at least one change")
+    log = open_maintained(location(url), store_options(storage_options))
+    return alter_table(log, log.load(), wanted)
+
+
+def alter_table(log: DeltaLog, state: Snapshot, wanted: Alteration) -> Committed:
+    """Alters the table at `log`, which was last seen as `state`; see `alter`."""
+    with naming(log.url):
+        after = altered(state, wanted)
+        if after.checks_rows:
+            check_existing_rows(state, after.checks, after.required, now_ms=now_ms())
+        plan = plan_delta_write(log, state, state.schema, kind=WriteKind.OPTIMIZE)
+    protocol = None if after.protocol == state.protocol else after.protocol
+    return _committed(
+        log,
+        state,
+        Transaction(
+            plan=replace(plan, metadata=after.metadata, protocol=protocol),
+            files=(),
+            kind=WriteKind.DEFINE_CHECKED if after.checks_rows else WriteKind.DEFINE,
+            operation=after.operation,
+        ),
+    )
+
+
+def _committed(log: TableLog, state: Snapshot | None, transaction: Transaction) -> Committed:
+    outcome, _ = commit(log, state, transaction, surroundings())
+    if not isinstance(outcome, Committed):
+        raise TypeError(f"a commit without txn was {outcome!r}")
+    return outcome
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _described(schema: object) -> Any:
+    import pyarrow as pa
+
+    from tablefeed.delta.schema.arrow_schema import from_arrow_described
+
+    if not isinstance(schema, pa.Schema):
+        raise IllegalOptionError(option="schema", value=str(schema), explain="must be a pyarrow schema")
+    return from_arrow_described(schema)
+
+
+def _new_columns(given: object) -> dict[Path, Field]:
+    import pyarrow as pa
+
+    fields = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping) else None
+    if fields is None or not all(isinstance(field, pa.Field) for field in fields):
+        explain = "must be a pyarrow schema or a list of pyarrow fields"
+        raise IllegalOptionError(option="add_columns", value=str(given), explain=explain)
+    found: dict[Path, Field] = {}
+    for field in fields:
+        path = _path(field.name, "add_columns")
+        if path in found:
+            raise IllegalOptionError(option="add_columns", value=field.name, explain="names a column twice")
+        found[path] = _described(pa.schema([field.with_name(path[-1])])).fields[0]
+    return found
+
+
+def _type(kind: object, name: str) -> Any:
+    import pyarrow as pa
+
+    if not isinstance(kind, pa.DataType):
+        raise IllegalOptionError(option="widen_columns", value=str(kind), explain="must map names to pyarrow types")
+    return _described(pa.schema([pa.field(name, kind)])).fields[0].type
+
+
+def _path(name: object, argument: str) -> Path:
+    paths = column_paths(text(name, argument=argument), argument)
+    if len(paths) != 1:
+        raise IllegalOptionError(option=argument, value=str(name), explain="must have one column in each text")
+    return paths[0]
+
+
+def _paths(given: object, argument: str) -> tuple[Path, ...]:
+    return tuple(_path(name, argument) for name in _names(given, argument))
+
+
+def _either(what: str, set_: Mapping[Path, _T], dropped: Mapping[Path, _T]) -> dict[Path, _T]:
+    both = {tuple(name.lower() for name in path) for path in set_} & {
+        tuple(name.lower() for name in path) for path in dropped
+    }
+    if both:
+        options = (f"set_{what}", f"drop_{what}")
+        raise ConflictingOptionsError(options=options, remedy=f"Both name {dotted(both.pop())}: leave one out.")
+    return {**set_, **dropped}
+
+
+def _name(new: object) -> str:
+    if not text(new, argument="rename_columns"):
+        raise IllegalOptionError(option="rename_columns", value="", explain="must give each column a name")
+    return str(new)
+
+
+def _names(given: object, argument: str) -> tuple[str, ...]:
+    found = column_names((given,) if isinstance(given, str) else given, argument=argument)
+    if len({name.lower() for name in found}) < len(found):
+        raise IllegalOptionError(option=argument, value=", ".join(found), explain="has a name twice")
+    return found
+
+
+def _mapping(given: object, argument: str) -> Iterable[tuple[str, Any]]:
+    if given is not None and not isinstance(given, Mapping):
+        raise IllegalOptionError(option=argument, value=str(given), explain="must be a mapping by name")
+    return () if given is None else [(text(name, argument=argument), value) for name, value in given.items()]
+
+
+def _texts(given: object, argument: str) -> dict[str, str]:
+    return {name: text(value, argument=f"{argument}[{name!r}]") for name, value in _mapping(given, argument)}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
