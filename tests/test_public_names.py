@@ -26,6 +26,7 @@ FUNCTIONS = {
     "alter": "(url, *, set_properties, unset_properties, add_columns, rename_columns, drop_columns, widen_columns, "
     "set_not_null, drop_not_null, set_defaults, drop_defaults, set_comments, add_constraints, drop_constraints, "
     "enable_features, storage_options)",
+    "restore": "(url, *, version, timestamp, storage_options)",
     "optimize": "(url, *, where, target_size_bytes, storage_options)",
     "checkpoint": "(url, *, clean_up, storage_options)",
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",

@@ -1,7 +1,7 @@
 """tablefeed: a streaming change feed of a table's transaction log, and exactly-once commits to it.
 
-Without Spark: `open_table`, `changes`, `appends`, `follow`, `append`, `create`, `alter`, `optimize`, `vacuum`
-and `checkpoint`, Arrow in and out. With Spark:
+Without Spark: `open_table`, `changes`, `appends`, `follow`, `append`, `create`, `alter`, `restore`, `optimize`,
+`vacuum` and `checkpoint`, Arrow in and out. With Spark:
 `format("tablefeed")`, found by itself once the package is installed. Everything raises subclasses of `TablefeedError`.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tablefeed.feed.api.changes import changes
     from tablefeed.feed.api.follow import follow
     from tablefeed.feed.api.table import Table, open_table
-    from tablefeed.feed.api.table_changes import alter, create
+    from tablefeed.feed.api.table_changes import alter, create, restore
     from tablefeed.feed.upkeep.checkpoint import Checkpointed, checkpoint
     from tablefeed.feed.upkeep.optimize import optimize
     from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuum
@@ -44,6 +44,7 @@ __all__ = [
     "follow",
     "open_table",
     "optimize",
+    "restore",
     "vacuum",
 ]
 
@@ -65,6 +66,7 @@ _HOMES = {
     "follow": "tablefeed.feed.api.follow",
     "open_table": "tablefeed.feed.api.table",
     "optimize": "tablefeed.feed.upkeep.optimize",
+    "restore": "tablefeed.feed.api.table_changes",
     "vacuum": "tablefeed.feed.upkeep.vacuum",
 }
 """Where the public names live. They are imported when first used: Spark's workers need few of them."""

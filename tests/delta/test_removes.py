@@ -1,4 +1,4 @@
-"""The removes of live files, written from columns."""
+"""The removes and adds of files, written from columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.commit_columns import decode_commit_columns
 from support.logs import Action, add, json_lines
 from tablefeed.delta.codec import decode_commit, encode_commit
 from tablefeed.delta.columns import to_add_files
-from tablefeed.delta.removes import Removal
+from tablefeed.delta.removes import Addition, Removal
 from tablefeed.model.actions import Commit, RemoveFile, Version
 
 NOW_MS = 1_700_000_000_000
@@ -58,24 +58,34 @@ def as_lines(*batches: pa.RecordBatch) -> bytes:
     return encode_commit(Commit(version=Version(1), committed_at_ms=None), removal.lines())
 
 
-@pytest.mark.parametrize(
-    "adds",
+ADDS: list[list[Action]] = [
+    [an_add("a")],
     [
-        [an_add("a")],
-        [
-            an_add("p=1/a", partitionValues={"p": "1", "q": None}),
-            an_add("p=2/b", partitionValues={"p": "", "q": 'a"b'}),
-        ],
-        [an_add("a", tags={"OWNER": "me"}), an_add("b"), an_add("c", tags={}), an_add("d", tags={"x": "\u2028\x7f"})],
-        [an_add("a", deletionVector=VECTOR), an_add("b"), an_add("b", deletionVector={**VECTOR, "offset": None})],
-        [an_add("a", baseRowId=0, defaultRowCommitVersion=2**62), an_add("b", baseRowId=5)],
-        [an_add('with%20space/ü\\"\x01'), an_add("s3://elsewhere/a?b#c")],
+        an_add("p=1/a", partitionValues={"p": "1", "q": None}),
+        an_add("p=2/b", partitionValues={"p": "", "q": 'a"b'}),
     ],
-)
+    [an_add("a", tags={"OWNER": "me"}), an_add("b"), an_add("c", tags={}), an_add("d", tags={"x": "\u2028\x7f"})],
+    [an_add("a", deletionVector=VECTOR), an_add("b"), an_add("b", deletionVector={**VECTOR, "offset": None})],
+    [an_add("a", baseRowId=0, defaultRowCommitVersion=2**62), an_add("b", baseRowId=5)],
+    [an_add('with%20space/ü\\"\x01'), an_add("s3://elsewhere/a?b#c")],
+]
+
+
+@pytest.mark.parametrize("adds", ADDS)
 def test_the_lines_are_those_of_the_same_removes_as_values(adds: list[Action]) -> None:
     files = files_of(*adds)
 
     assert as_lines(files) == as_values(files)
+
+
+@pytest.mark.parametrize("adds", [*ADDS, [an_add("a", stats='{"numRecords":1,"x":"\\""}', clusteringProvider="me")]])
+def test_the_lines_of_adds_are_those_of_the_same_adds_as_values(adds: list[Action]) -> None:
+    files, addition = files_of(*adds), Addition()
+
+    addition.take(files)
+
+    lines = encode_commit(Commit(version=Version(1), committed_at_ms=None), addition.lines())
+    assert lines == encode_commit(Commit(version=Version(1), files=tuple(to_add_files(files)), committed_at_ms=None))
 
 
 _TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)

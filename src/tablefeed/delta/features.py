@@ -180,6 +180,12 @@ def raised_protocol(protocol: Protocol, metadata: Metadata, *, schema: Struct, a
     return protocol if wanted <= has else _as_low_as_can_be(has | wanted)
 
 
+def merged_protocol(protocol: Protocol, earlier: Protocol) -> Protocol:
+    """The protocol of a table that gets the metadata and files of an earlier version back: it has all features."""
+    both = supported_features(protocol) | supported_features(earlier)
+    return protocol if both == supported_features(protocol) else _as_low_as_can_be(both)
+
+
 def features_of_versions(reader: int, writer: int) -> frozenset[str]:
     """The features that a protocol of these versions implies ("Supported Features")."""
     return _implied(reader, writer)

@@ -1,4 +1,4 @@
-"""The lines of a commit that remove live files, made from columns: the same text as `codec.encode_commit` writes."""
+"""The lines of a commit that remove or add files, made from columns: the same text as `codec.encode_commit` writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,37 @@ def remove_lines(files: pa.RecordBatch, deletion_timestamp_ms: int) -> pa.Buffer
         },
         files.num_rows,
     )
-    lines = pc.binary_join_element_wise(f'{{"{names.REMOVE}":', removes, "}\n", "")
+    return _lines(names.REMOVE, removes)
+
+
+def add_lines(files: pa.RecordBatch) -> pa.Buffer:
+    """Gives the lines that add `files` (`columns.FILE_COLUMNS`) with a change of data, in their order.
+
+    Deletion vectors, row ids, statistics and tags stay as they are.
+    """
+    vectors = files["deletion_vector"]
+    wire = fields.FILE_FIELDS
+    adds = object_texts(
+        {
+            wire["log_path"]: string_texts(files["log_path"]),
+            wire["partition_values"]: texts_of_map(files["partition_values"]),
+            wire["size_bytes"]: number_texts(files["size_bytes"]),
+            wire["modified_ms"]: number_texts(files["modified_ms"]),
+            wire["data_change"]: "true",
+            wire["stats"]: string_texts(files["stats"]),
+            wire["tags"]: texts_of_map(files["tags"], null_values=False),
+            wire["deletion_vector"]: _vector_texts(vectors) if vectors.null_count < len(vectors) else None,
+            wire["base_row_id"]: number_texts(files["base_row_id"]),
+            wire["default_row_commit_version"]: number_texts(files["default_row_commit_version"]),
+            wire["clustering_provider"]: string_texts(files["clustering_provider"]),
+        },
+        files.num_rows,
+    )
+    return _lines(names.ADD, adds)
+
+
+def _lines(action: str, objects: pa.StringArray) -> pa.Buffer:
+    lines = pc.binary_join_element_wise(f'{{"{action}":', objects, "}\n", "")
     _, offsets, text = lines.buffers()
     ends = pa.Array.from_buffers(pa.int32(), len(lines) + 1, [None, offsets], offset=lines.offset)
     return text.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py())

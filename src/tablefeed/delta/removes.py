@@ -1,4 +1,4 @@
-"""Writes the removes of live files as lines of a commit, from columns: an overwrite has one for each live file.
+"""Writes removes and adds of files as lines of a commit, from columns: an overwrite has one for each live file.
 
 The lines mean the same as those of `codec.encode_commit`, but no Python object is built for a file. A commit that
 removes nothing needs no pyarrow, so what makes the lines is imported with the first file (remove_lines.py).
@@ -22,25 +22,26 @@ _ROWS = 8192
 _LET_GO_OF = 8  # that many buffers are about 16 MB
 
 
-class Removal:
-    """Collects and counts the live files that one commit removes, and writes the lines of their removes."""
+class _Lines:
+    """Counts files and writes a line for each."""
 
-    def __init__(self, *, deletion_timestamp_ms: int) -> None:
-        self._deletion_timestamp_ms = deletion_timestamp_ms
+    def __init__(self) -> None:
         self._lines: list[pa.Buffer] = []
         self._tally: Tally | None = None
 
     def take(self, files: pa.RecordBatch) -> None:
-        """Adds the live `files` (`columns.FILE_COLUMNS`)."""
+        """Adds `files` (`columns.FILE_COLUMNS`)."""
         if not files.num_rows:
             return
         from tablefeed.delta.checkpoint.tally import Tally
-        from tablefeed.delta.remove_lines import remove_lines
 
         self._tally = self._tally or Tally()
         self._tally.take(files)
         for begin in range(0, files.num_rows, _ROWS):
-            self._lines.append(remove_lines(files.slice(begin, _ROWS), self._deletion_timestamp_ms))
+            self._lines.append(self._made(files.slice(begin, _ROWS)))
+
+    def _made(self, files: pa.RecordBatch) -> pa.Buffer:
+        raise NotImplementedError
 
     @property
     def counts(self) -> FileCounts:
@@ -62,3 +63,25 @@ class Removal:
             if len(self._lines) % _LET_GO_OF == 0:
                 pool.release_unused()  # the pool would keep the freed memory, while as much is allocated elsewhere
             yield memoryview(self._lines.pop())
+
+
+class Removal(_Lines):
+    """Collects and counts the live files that one commit removes, and writes the lines of their removes."""
+
+    def __init__(self, *, deletion_timestamp_ms: int) -> None:
+        super().__init__()
+        self._deletion_timestamp_ms = deletion_timestamp_ms
+
+    def _made(self, files: pa.RecordBatch) -> pa.Buffer:
+        from tablefeed.delta.remove_lines import remove_lines
+
+        return remove_lines(files, self._deletion_timestamp_ms)
+
+
+class Addition(_Lines):
+    """Collects and counts files that one commit adds as they are, and writes the lines of their adds."""
+
+    def _made(self, files: pa.RecordBatch) -> pa.Buffer:
+        from tablefeed.delta.remove_lines import add_lines
+
+        return add_lines(files)

@@ -26,6 +26,8 @@ class WriteKind(StrEnum):
     """Makes a table without rows, or changes its metadata. No row is read or changed."""
     DEFINE_CHECKED = "define checked"
     """Changes the table's metadata, after every row was checked against a new rule."""
+    RESTORE = "restore"
+    """Puts the files of an earlier version in place of the live ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,9 @@ def conflict_with(
         return because("DELTA_CONCURRENT_DELETE_READ", "it removed files that this overwrite replaces; run it again")
     if kind is WriteKind.DEFINE_CHECKED and any(isinstance(f, AddFile) and f.data_change for f in theirs.files):
         return because("DELTA_CONCURRENT_APPEND", "it added rows that were not checked against the new rule; try again")
+    if kind is WriteKind.RESTORE:
+        # As in Delta-Spark (`commitLarge`), any commit: the files of two versions were compared.
+        return because("DELTA_CONCURRENT_WRITE", "it was made while the files to restore were compared; restore again")
     if any(isinstance(f, AddFile | RemoveFile) and f.path in folded for f in theirs.files):
         return because("DELTA_CONCURRENT_DELETE_READ", "it changed files whose rows were being rewritten; run it again")
     return None

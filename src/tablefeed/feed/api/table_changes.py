@@ -1,4 +1,4 @@
-"""`tablefeed.create` and `tablefeed.alter`: Delta tables made and altered on purpose, without SQL."""
+"""`tablefeed.create`, `alter` and `restore`: Delta tables made, altered and restored on purpose, without SQL."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablefeed.delta.commit_info import TableChange
@@ -14,18 +15,21 @@ from tablefeed.delta.property_changes import PropertyChanges
 from tablefeed.delta.schema.column_changes import ColumnChanges, check_not_null_enforced
 from tablefeed.delta.schema.schema_faults import dotted
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, naming
+from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.arguments import column_names, location, store_options, text
 from tablefeed.feed.commit.delta_commit import already_exists
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.upkeep.after_commit import now_ms, surroundings
+from tablefeed.feed.upkeep.after_commit import look_after, now_ms, surroundings
 from tablefeed.feed.write.alteration import Alteration, altered, constraint_properties
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.existing_rows import check_existing_rows
+from tablefeed.feed.write.restoration import restored_table
+from tablefeed.feed.write.restored import restored
 from tablefeed.feed.write.write_rules import WriteRules, column_paths
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.outcome import Committed
@@ -184,8 +188,63 @@ def alter_table(log: DeltaLog, state: Snapshot, wanted: Alteration) -> Committed
     )
 
 
-def _committed(log: TableLog, state: Snapshot | None, transaction: Transaction) -> Committed:
-    outcome, _ = commit(log, state, transaction, surroundings())
+def restore(
+    url: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | date | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed:
+    """Restores the Delta table at `url` to an earlier `version`, or to the newest one at `timestamp`, in one commit.
+
+    The table then has the files, the schema and the properties of that version. Files that are in both versions stay;
+    others are added and removed with a change of data, with their deletion vectors and row ids as they were. The
+    protocol keeps all features. Marks of row ids and of identity columns, and ids of columns, never fall.
+
+    Raises DataFileError where a file or deletion vector that is needed is gone (VACUUM), ConflictError where another
+    writer commits meanwhile, AppendOnlyError for an append-only table, UnsupportedFeatureError where column mapping
+    was changed since, IllegalOptionError for a version that is not earlier, else as `open_table`.
+    """
+    if version is None and timestamp is None:
+        raise IllegalOptionError(option="version", value="None", explain="or `timestamp` must be given")
+    log = open_maintained(location(url), store_options(storage_options))
+    _, wanted = table_at(url, version=version, timestamp=timestamp, storage_options=storage_options)
+    newest = log.load_for_files()
+    if wanted is None or wanted >= newest.version:
+        explain = f"must name a version before the newest one, which is {newest.version}"
+        given = str(version if timestamp is None else timestamp)
+        error_class = "DELTA_CANNOT_RESTORE_TABLE_VERSION"
+        raise IllegalOptionError(option="version", value=given, explain=explain, error_class=error_class)
+    earlier = log.load_for_files(wanted)
+    parameters = {"version": version, "timestamp": None if timestamp is None else str(timestamp)}
+    return restore_table(newest, earlier, parameters)
+
+
+def restore_table(newest: Snapshot, earlier: Snapshot, parameters: Mapping[str, object]) -> Committed:
+    """Restores the table that was last seen as `newest`; see `restore`. `parameters` are those of the operation."""
+    log = newest.log
+    with naming(log.url):
+        table = restored_table(newest, earlier)
+        files = restored(newest, earlier, protocol=table.protocol, domains=table.domains, now_ms=now_ms())
+        plan = plan_delta_write(log, newest, newest.schema, kind=WriteKind.OPTIMIZE)
+    transaction = Transaction(
+        plan=replace(
+            plan, metadata=table.metadata, protocol=None if table.protocol == newest.protocol else table.protocol
+        ),
+        files=(),
+        kind=WriteKind.RESTORE,
+        operation=TableChange(name="RESTORE", parameters=parameters, metrics=files.metrics),
+        restored=files,
+    )
+    # Its adds are not in the commit as values, so no checksum can be counted on from the one before.
+    around = replace(surroundings(), on_committed=lambda state, _commit, _removed: look_after(state))
+    return _committed(log, newest, transaction, around)
+
+
+def _committed(
+    log: TableLog, state: Snapshot | None, transaction: Transaction, around: Surroundings | None = None
+) -> Committed:
+    outcome, _ = commit(log, state, transaction, around or surroundings())
     if not isinstance(outcome, Committed):
         raise TypeError(f"a commit without txn was {outcome!r}")
     return outcome

@@ -92,12 +92,13 @@ class DeltaCommit(FormatCommit):
             self._write = replace(self._write, rewriting=rewriting)
         now_ms = self._around.now_ms()
         removal, rows = removal_of(self._write, state, now_ms)
+        restored = self._write.transaction.restored
         entry = commit_entry(self._write, state, replaced=removal.counts, replaced_rows=rows, now_ms=now_ms)
         return Put(
             log=log,
             base=state,
             name=names.commit_name(entry.version),
-            data=codec.encode_commit(entry, removal.lines()),
+            data=codec.encode_commit(entry, removal.lines() if restored is None else restored.lines()),
             commit=entry,
             also_removed=removal.counts,
         )

@@ -106,7 +106,7 @@ def commit_entry(
         txns=txns_of(transaction, now_ms),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
-        domains=(*(() if domain is None else (domain,)), *_new_domains(plan, state)),
+        domains=(*(() if domain is None else (domain,)), *_new_domains(plan, state), *_restored_domains(transaction)),
         info=info,
         committed_at_ms=None,
     )
@@ -123,6 +123,10 @@ def _next_version(state: Snapshot | None) -> Version:
 
 def _new_domains(plan: DeltaPlan, state: Snapshot | None) -> tuple[DomainMetadata, ...]:
     return (clustering_domain(plan.clustered_by),) if state is None and plan.clustered_by else ()
+
+
+def _restored_domains(transaction: Transaction) -> tuple[DomainMetadata, ...]:
+    return () if transaction.restored is None else transaction.restored.domains
 
 
 def _marks_moved(write: DeltaWrite, state: Snapshot | None) -> Metadata | None:

@@ -12,6 +12,7 @@ from tablefeed.delta.commit_info import Optimize, StreamingUpdate, TableChange, 
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.write.restored import Restored
 from tablefeed.feed.write.write_plan import WritePlan
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
@@ -28,6 +29,7 @@ class Transaction:
 
     `operation` is commitInfo's. `txn` makes the write once-only; `on_collision` applies where the table records a later
     version of the application. `folded` are the live files whose rows an optimize has written to `files`.
+    `restored` has the adds and removes of a restore.
     """
 
     plan: WritePlan
@@ -37,6 +39,7 @@ class Transaction:
     txn: Txn | None = None
     user_metadata: str | None = None
     folded: tuple[AddFile, ...] = ()
+    restored: Restored | None = None
     on_collision: OnCollision = OnCollision.WARN
 
 
