@@ -224,6 +224,30 @@ def test_commit_times_that_a_restore_turns_on_begin_with_it(tmp_path: Path) -> N
     assert tablefeed.append(tmp_path, V2) == committed(4)
 
 
+def test_commit_times_that_are_on_count_from_the_commit_that_turned_them_on_last(tmp_path: Path) -> None:
+    times = {"delta.enableInCommitTimestamps": "true"}
+    tablefeed.append(tmp_path, V1)
+    tablefeed.alter(tmp_path, set_properties=times)
+    tablefeed.alter(tmp_path, unset_properties=list(times))
+    tablefeed.alter(tmp_path, set_properties=times)
+
+    tablefeed.restore(tmp_path, version=1)
+
+    configuration = tablefeed.open_table(tmp_path).metadata.configuration
+    assert configuration["delta.inCommitTimestampEnablementVersion"] == "3"
+
+
+def test_the_columns_for_row_ids_keep_their_names(tmp_path: Path) -> None:
+    tablefeed.create(tmp_path, V1.schema)
+    tablefeed.alter(tmp_path, enable_features=["rowTracking"])
+    names = dict(tablefeed.open_table(tmp_path).metadata.configuration)
+
+    tablefeed.restore(tmp_path, version=0)
+
+    assert len(names) == 2
+    assert tablefeed.open_table(tmp_path).metadata.configuration == names
+
+
 def test_the_clustering_is_that_of_the_version() -> None:
     clustered = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["id"]]}', "removed": False}
     writers = ["clustering", "domainMetadata", "appendOnly", "invariants"]
