@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support.split_indexes import files_of, hotcache_of
 from tablefeed.indextables.split.bundle import Bundle, CachedFile, encode_bundle, encode_hotcache
 from tablefeed.indextables.split.split_file import SplitStores, read_split
+from tablefeed.indextables.split.tantivy_file import Marked, Part, encode_marked, encode_parts
 
 
 def opened(split: bytes, footer: tuple[int, int] | None) -> SplitStores:
@@ -56,6 +57,18 @@ def test_what_is_not_read_at_once_is_not_cached(splits: list[bytes]) -> None:
             if name in cached and name.endswith((".store", ".idx", ".pos")):
                 # Theirs leave out some marks at the ends of files besides.
                 assert len(bytes_of(cached[name]) - bytes_of(file)) <= 100
+
+
+def test_of_postings_the_head_of_each_field_is_cached_and_of_positions_none() -> None:
+    postings = [b"0123456789", b"", b"abcde", b"ABCDEFGHIJ"]
+    body = encode_parts([Part(field=field, index=0, data=data) for field, data in enumerate(postings)])
+    file = encode_marked(Marked(body=body, version={}))
+
+    cached = hotcache_of(encode_bundle({"a.idx": file, "a.pos": file}).data)
+
+    end = (25, file[25:])  # the list of the parts, and the marks
+    assert list(cached["a.idx"].slices) == [(0, b"01234567"), (10, b"abcde"), (15, b"ABCDEFGH"), end]
+    assert list(cached["a.pos"].slices) == [end]
 
 
 def bytes_of(file: CachedFile) -> set[int]:
