@@ -30,6 +30,10 @@ EXAMPLES: dict[str, TablefeedError] = {
     "UnsupportedFeatureError": errors.UnsupportedFeatureError("text", url=URL, features=("x", "y")),
     "SchemaMismatchError": errors.SchemaMismatchError("text", url=URL, error_class="DELTA_METADATA_MISMATCH"),
     "InvalidRowsError": errors.InvalidRowsError("text", url=URL),
+    "InvalidEventsError": errors.InvalidEventsError(
+        "text", url=URL, key="id=7", sequence="5", error_class="AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY"
+    ),
+    "EqualSequencesError": errors.EqualSequencesError("text", url=URL, key="id=7", sequence="5"),
     "UnsupportedExpressionError": errors.UnsupportedExpressionError(
         url=URL, rule="its constraint c", expression="hash(x) > 0", reason="hash is not evaluated"
     ),

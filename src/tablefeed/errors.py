@@ -12,6 +12,8 @@
     │   ├── UnsupportedFeatureError     the protocol or a feature asks for what is not handled
     │   ├── SchemaMismatchError         rows that do not fit the table's schema or partitioning
     │   ├── InvalidRowsError            rows that break a rule of the table
+    │   ├── InvalidEventsError          change events without a key or a place in the order
+    │   ├── EqualSequencesError         change events that differ and of which none is newer
     │   ├── UnsupportedExpressionError  a rule of the table in SQL that is not evaluated as Spark would
     │   └── AppendOnlyError             a removal on an append-only table
     ├── LogError                    the log's bytes or its files are not what the protocol says
@@ -214,6 +216,30 @@ class SchemaMismatchError(TableError):
 
 class InvalidRowsError(TableError):
     """A row breaks a rule of the table; nothing of its batch was committed."""
+
+
+class InvalidEventsError(TableError):
+    """Change events that cannot be applied; nothing was written. `key` and `sequence` are the first one's, or None."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        url: str = TABLE,
+        key: str | None = None,
+        sequence: str | None = None,
+        error_class: str | None = None,
+    ) -> None:
+        self.key, self.sequence = key, sequence
+        super().__init__(message, url=url, error_class=error_class)
+
+
+class EqualSequencesError(TableError):
+    """Two change events of one `key` have one `sequence` and differ, so none is newer; nothing was written."""
+
+    def __init__(self, message: str, *, url: str = TABLE, key: str, sequence: str) -> None:
+        self.key, self.sequence = key, sequence
+        super().__init__(message, url=url)
 
 
 class UnsupportedExpressionError(TableError):

@@ -57,8 +57,9 @@ FEED: Mapping[str, frozenset[str]] = {
     "stream": _names("changes scan snapshot"),
     "write": _names("scan snapshot"),
     "commit": _names("write scan snapshot"),
-    "upkeep": _names("commit write scan snapshot"),
-    "api": _names("upkeep commit write stream changes scan snapshot"),
+    "rows": _names("commit write scan snapshot"),
+    "upkeep": _names("rows commit write scan snapshot"),
+    "api": _names("upkeep rows commit write stream changes scan snapshot"),
 }
 """The rooms within `feed`, each with those that it may import. Modules beside the rooms may be imported by all."""
 

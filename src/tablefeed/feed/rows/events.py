@@ -1,0 +1,173 @@
+"""Change events as the folds take them: which are refused, and their keys and sequences as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.data.row_changes import row_classes
+from tablefeed.errors import (
+    TABLE,
+    EqualSequencesError,
+    InvalidEventsError,
+    InvalidRowsError,
+    SchemaMismatchError,
+    TableError,
+)
+from tablefeed.feed.rows.columns import LONG, chained, first, flags, flat, how_many, is_true, member
+from tablefeed.feed.rows.folding import ABSENT, END_AT, INVALID, KIND, SEQUENCE, START_AT, Folding, Kind, Known
+
+
+def check_batch(events: pa.Table, known: Known, how: Folding) -> None:
+    """Raises InvalidEventsError for events without a key or a place in the order, SchemaMismatchError for types."""
+    for found, wanted in ((events, how.event_schema), (known.rows, how.row_schema), (known.state, how.state_schema)):
+        _refuse_types(found.schema, wanted)
+    if first(pc.invert(pc.is_in(events[KIND], value_set=pa.array([str(kind) for kind in Kind])))) is not None:
+        raise _refused("an event is no upsert, no delete and no truncate.")
+    for leaf in _leaves(events[SEQUENCE]):
+        if (at := first(_is_missing(leaf))) is not None:
+            key = _key_text(events, at, how)
+            raise _refused(
+                f"{how_many(_is_missing(leaf))} events have null or NaN as their sequence or in it, the first for key "
+                f"{key}. Such an event has no place in the order. Filter these events, or give each a sequence.",
+                key=key,
+                error_class=f"{INVALID}.NULL_SEQUENCE",
+            )
+    truncates = pc.equal(events[KIND], Kind.TRUNCATE)
+    for name in how.keys:
+        missing = pc.and_not(_is_missing(events[name]), truncates)
+        if (at := first(missing)) is not None:
+            sequence = _text(events[SEQUENCE][at])
+            raise _refused(
+                f"{how_many(missing)} events have null or NaN in the key column {name}, the first at sequence "
+                f"{sequence}. A row is found by its key. Filter these events, or name other keys.",
+                sequence=sequence,
+                error_class=f"{INVALID}.NULL_KEY",
+            )
+    if how.scd_type == 2 and (at := first(truncates)) is not None:
+        sequence = _text(events[SEQUENCE][at])
+        raise _refused(
+            f"the event at sequence {sequence} truncates the table, which keeps the history of its rows (SCD type 2). "
+            "Leave apply_as_truncates out, or filter these events.",
+            sequence=sequence,
+        )
+
+
+def equal_sequences(events: pa.Table, at: int, column: str, how: Folding) -> EqualSequencesError:
+    """The error for the event at index `at`, whose `column` differs in another upsert of its key and sequence."""
+    key, sequence = _key_text(events, at, how), _text(events[SEQUENCE][at])
+    return EqualSequencesError(
+        f"{TABLE} cannot take these changes: two upserts of key {key} at sequence {sequence} differ in the column "
+        f"{column}, so neither is newer. Make sequence_by finer, such as a struct of two columns, or set "
+        'ties="last", which takes the last of a batch.',
+        url=TABLE,
+        key=key,
+        sequence=sequence,
+    )
+
+
+def contradicting_rows(rows: pa.Table, at: int, how: Folding) -> TableError:
+    """The error for the known row at index `at`, which excludes another one of its key."""
+    one = "one row" if how.scd_type == 1 else f"one row at a time, from {START_AT} until before {END_AT}"
+    return InvalidRowsError(
+        f"{TABLE} cannot take changes of key {_key_text(rows, at, how)}: it should have {one}, and has rows that "
+        "exclude each other. Correct these rows, or name other keys.",
+        url=TABLE,
+    )
+
+
+def key_numbers(tables: Sequence[pa.Table], keys: Sequence[str]) -> list[pa.Array]:
+    """Gives for each row of each table the number of its key: from 0, in the order in which keys occur first."""
+    columns = {name: _without_minus_zero(chained([table[name] for table in tables])) for name in keys}
+    return _cut(row_classes(pa.table(columns)), [table.num_rows for table in tables])
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The sequences of several columns, one column after the other, and for each column the rank of each sequence.
+
+    Equal sequences have one rank, greater ones a greater; a null has rank 0.
+    """
+
+    values: pa.Array
+    ranks: tuple[pa.Array, ...]
+
+    @staticmethod
+    def of(columns: Sequence[pa.ChunkedArray]) -> Order:
+        """The order of all sequences of `columns`, which have one type."""
+        values = flat(chained(columns))
+        return Order(values, tuple(_cut(_ranks(values), [len(column) for column in columns])))
+
+    @property
+    def size(self) -> int:
+        """How many sequences there are; no rank is greater."""
+        return len(self.values)
+
+
+def sets(events: pa.Table, column: str, how: Folding) -> pa.Array:
+    """Says of each event whether its field of a sparse `column` counts: it is there, and not a null to be ignored."""
+    counts = pc.is_valid(events[column]) if column in how.ignore_nulls else flags(events.num_rows, value=True)
+    if column in how.absent:
+        counts = pc.and_not(counts, is_true(member(events[ABSENT], column)))
+    return flat(counts)
+
+
+def _refused(
+    why: str, *, key: str | None = None, sequence: str | None = None, error_class: str | None = None
+) -> InvalidEventsError:
+    text = f"{TABLE} cannot take these changes: {why}"
+    return InvalidEventsError(text, url=TABLE, key=key, sequence=sequence, error_class=error_class)
+
+
+def _refuse_types(found: pa.Schema, wanted: pa.Schema) -> None:
+    for field in wanted:
+        have = found.field(field.name).type if field.name in found.names else None
+        if have != field.type:
+            raise SchemaMismatchError(
+                f"{TABLE} cannot take these changes: the column {field.name} must be {field.type}, and "
+                f"{'is missing' if have is None else f'is {have}'}. Cast it before the changes are applied.",
+                url=TABLE,
+            )
+
+
+def _key_text(table: pa.Table, at: int, how: Folding) -> str:
+    return ", ".join(f"{name}={_text(table[name][at])}" for name in how.keys)
+
+
+def _text(value: pa.Scalar) -> str:
+    return str(value.as_py())
+
+
+def _is_missing(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # NaN counts as missing: for some databases it equals nothing, for others it is newer than everything.
+    return pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
+
+
+def _leaves(column: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+    if not pa.types.is_struct(column.type):
+        return [column]
+    return [leaf for i in range(column.type.num_fields) for leaf in _leaves(pc.struct_field(column, [i]))]
+
+
+def _without_minus_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # As in a join of Spark, -0.0 is the key 0.0.
+    return pc.add(column, pa.scalar(0, column.type)) if pa.types.is_floating(column.type) else column
+
+
+def _ranks(values: pa.Array) -> pa.Array:
+    if pa.types.is_struct(values.type):
+        ranks = pa.repeat(pa.scalar(0, LONG), len(values))
+        for i in range(values.type.num_fields):
+            own = _ranks(flat(pc.struct_field(values, [i])))
+            ranks = _ranks(pc.add(pc.multiply(ranks, 1 + (pc.max(own).as_py() or 0)), own))
+    else:
+        ranks = pc.rank(values, tiebreaker="dense").cast(LONG)
+    return pc.if_else(pc.is_valid(values), ranks, 0)
+
+
+def _cut(values: pa.Array, lengths: Sequence[int]) -> list[pa.Array]:
+    starts = [sum(lengths[:i]) for i in range(len(lengths))]
+    return [values.slice(start, length) for start, length in zip(starts, lengths, strict=True)]
