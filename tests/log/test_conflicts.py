@@ -8,7 +8,7 @@ import pytest
 
 from support.actions import add, commit, remove
 from tablefeed.log.conflicts import WriteKind, conflict_with
-from tablefeed.model.actions import Commit, DomainMetadata, FileAction, Metadata, Protocol, Txn
+from tablefeed.model.actions import Commit, DeletionVector, DomainMetadata, FileAction, Metadata, Protocol, Txn
 
 v8 = partial(commit, 8)
 OURS = Txn(app_id="query", txn_version=5)
@@ -112,3 +112,54 @@ def test_an_overwrite_of_some_files_is_excluded_by_those_alone() -> None:
     assert found(v8(add("b"), remove("c"))) is None
     assert found(v8(add("b"), add("a"))) == "DELTA_CONCURRENT_APPEND"
     assert found(v8(add("b"), remove("a"))) == "DELTA_CONCURRENT_DELETE_READ"
+
+
+def without(rows: int) -> DeletionVector:
+    return DeletionVector(storage_type="i", path_or_inline="vector", offset=None, size_bytes=34, cardinality=rows)
+
+
+@pytest.mark.parametrize(
+    ("winner", "error_class"),
+    [
+        (v8(add("new")), "DELTA_CONCURRENT_APPEND"),
+        (v8(add("new", data_change=False), remove("b", data_change=False)), None),
+        (v8(remove("b"), add("b", deletion_vector=without(1))), None),
+        (v8(remove("b", deletion_vector=without(2)), add("b", deletion_vector=without(1))), "DELTA_CONCURRENT_APPEND"),
+        (
+            v8(remove("b"), add("b", deletion_vector=without(1)), info={"operation": "RESTORE"}),
+            "DELTA_CONCURRENT_APPEND",
+        ),
+        (v8(add("unread")), None),
+        (v8(remove("a")), "DELTA_CONCURRENT_DELETE_READ"),
+        (v8(remove("a"), add("a", deletion_vector=without(1))), "DELTA_CONCURRENT_DELETE_READ"),
+        (v8(remove("a", data_change=False), add("c", data_change=False)), "DELTA_CONCURRENT_DELETE_READ"),
+        (
+            v8(domains=(DomainMetadata(domain="ours", configuration="{}", removed=False),)),
+            "DELTA_CONCURRENT_DELETE_READ",
+        ),
+        (v8(domains=(DomainMetadata(domain="theirs", configuration="{}", removed=False),)), None),
+    ],
+    ids=[
+        "rows that it would have read",
+        "the same rows in other files",
+        "fewer rows in a file",
+        "more rows in a file",
+        "a file as it once was",
+        "rows that it would not have read",
+        "one of its files removed",
+        "fewer rows in one of its files",
+        "one of its files folded",
+        "the domain that it sets",
+        "another domain",
+    ],
+)
+def test_a_change_of_rows_conflicts_with_what_would_change_it(winner: Commit, error_class: str | None) -> None:
+    found = conflict_with(
+        winner,
+        kind=WriteKind.CHANGE,
+        txn=None,
+        reads=lambda file: file.path != "unread",
+        folded=frozenset({"a"}),
+        domains=frozenset({"ours"}),
+    )
+    assert (None if found is None else found.error_class) == error_class

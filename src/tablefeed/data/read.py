@@ -73,6 +73,10 @@ class RowSelection:
         """Whether no row of any file counts."""
         return self.only is not None and not self.only - (self.without or BitMap64())
 
+    def has_some(self, positions: range) -> bool:
+        """Whether one of `positions` may count: always, unless only others do."""
+        return self.only is None or self.only.range_cardinality(positions.start, positions.stop) > 0
+
     def of(self, batch: pa.RecordBatch, *, first: int) -> pa.RecordBatch:
         """The rows of `batch` that count, in order; `first` is the position of its first row."""
         selected = BitMap64(range(first, first + batch.num_rows))
@@ -182,7 +186,7 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
     names = [name for name in conform.source_names if name != file.positions]
     metadata = parquet.metadata
     read = expected = 0
-    for groups in _shared(metadata, file.share):
+    for groups in _chosen(metadata, file):
         expected += _rows(metadata, groups)
         first = _rows(metadata, range(groups.start))
         for batch in _stored_batches(source, parquet, names, plan.batch_rows, groups):
@@ -200,10 +204,15 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
         raise _refusal(file, f"has {read} rows, but its footer says {expected}: {_DAMAGED}")
 
 
-def _shared(metadata: pq.FileMetaData, share: Share | None) -> Iterator[range]:
-    """The row groups in `share`, as ranges of adjacent ones."""
-    every = range(metadata.num_row_groups)
-    chosen = [i for i in every if share is None or _is_in(metadata.row_group(i), share)]
+def _chosen(metadata: pq.FileMetaData, file: FileColumns) -> Iterator[range]:
+    """The row groups in the share of `file` that may have a row that counts, as ranges of adjacent ones."""
+    chosen, first = [], 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        positions = range(first, first := first + group.num_rows)
+        is_wanted = file.selection is None or file.selection.has_some(positions)
+        if is_wanted and (file.share is None or _is_in(group, file.share)):
+            chosen.append(i)
     for _, adjacent in groupby(enumerate(chosen), lambda pair: pair[1] - pair[0]):
         groups = [group for _, group in adjacent]
         yield range(groups[0], groups[-1] + 1)

@@ -81,7 +81,7 @@ class Optimize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """A table made, altered or restored, with its parameters and metrics under Delta-Spark's names."""
+    """A table made, altered or restored, or its rows changed; parameters and metrics have Delta-Spark's names."""
 
     name: str
     parameters: Mapping[str, object]

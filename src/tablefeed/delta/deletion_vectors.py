@@ -1,4 +1,4 @@
-"""Deletion vectors: where their bytes are, and how the bytes become the positions of deleted rows.
+"""Deletion vectors: where their bytes are, and how the bytes become the positions of deleted rows, and back.
 
 PROTOCOL.md, "Deletion Vectors" and its "Deletion Vector Format". Bytes and values only: the caller reads the file.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import uuid
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -69,6 +70,64 @@ def decode_stored(block: bytes, vector: DeletionVector) -> BitMap64:
     return _positions(data, vector)
 
 
+INLINE_BYTES = 512
+"""The most bytes of all vectors of a commit that the log itself holds: about 100 deleted rows. More get a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorFile:
+    """A file to be written that holds vectors; `path` is relative to the table."""
+
+    path: str
+    data: bytes
+
+
+def encode(
+    vectors: Sequence[BitMap64], *, file_id: uuid.UUID, folder: str = ""
+) -> tuple[list[DeletionVector], VectorFile | None]:
+    """Gives what the log says of each of `vectors`, and the one file that holds them all, below `folder`.
+
+    The file is None where the vectors are so small that the log holds them itself. `file_id` names the file. No vector
+    may be empty: a file without deleted rows has none.
+    """
+    blocks = [_MAGIC.pack(_PORTABLE) + _portable(positions) for positions in vectors]
+    if sum(map(len, blocks)) <= INLINE_BYTES:
+        return [_inline(block, positions) for block, positions in zip(blocks, vectors, strict=True)], None
+    data = bytearray([_FILE_VERSION])
+    described = []
+    for block, positions in zip(blocks, vectors, strict=True):
+        described.append(
+            DeletionVector(
+                storage_type="u",
+                path_or_inline=folder + _z85_text(file_id.bytes),
+                offset=len(data),
+                size_bytes=len(block),
+                cardinality=len(positions),
+            )
+        )
+        data += _SIZE.pack(len(block)) + block + _SIZE.pack(zlib.crc32(block))
+    return described, VectorFile(path=_file_path(folder, file_id), data=bytes(data))
+
+
+def _inline(block: bytes, positions: BitMap64) -> DeletionVector:
+    padded = block + bytes(-len(block) % 4)
+    return DeletionVector(
+        storage_type="i",
+        path_or_inline=_z85_text(padded),
+        offset=None,
+        size_bytes=len(block),
+        cardinality=len(positions),
+    )
+
+
+def _portable(positions: BitMap64) -> bytes:
+    smallest = positions.copy()
+    smallest.run_optimize()
+    data: bytes = smallest.serialize()
+    return data
+
+
+_FILE_VERSION = 1  # "Deletion Vector File Storage Format"
 _SIZE = struct.Struct(">I")  # "Deletion Vector File Storage Format": size and checksum are big-endian
 _MAGIC = struct.Struct("<I")  # "Deletion Vector Format": all else is little-endian
 _PORTABLE = 1681511377
@@ -109,14 +168,25 @@ def _number(group: str) -> int:
     return reduce(lambda number, character: number * len(_Z85) + _Z85[character], group, 0)
 
 
+def _z85_text(data: bytes) -> str:
+    """The text of `data`, whose length is a multiple of four."""
+    characters = list(_Z85)
+    numbers = [int.from_bytes(data[i : i + 4], "big") for i in range(0, len(data), 4)]
+    return "".join(characters[number // 85**power % 85] for number in numbers for power in (4, 3, 2, 1, 0))
+
+
 def _relative_path(text: str) -> str:
     """The path of storage type `u`: a prefix of any length, then a UUID that names the file."""
     prefix, code = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
     data = _z85(code)
     if len(data) != 16:
         raise BadVectorError(f"has a path without a UUID: {text!r:.60}")
-    name = f"deletion_vector_{uuid.UUID(bytes=data)}.bin"
-    return f"{prefix}/{name}" if prefix else name
+    return _file_path(prefix, uuid.UUID(bytes=data))
+
+
+def _file_path(folder: str, file_id: uuid.UUID) -> str:
+    name = f"deletion_vector_{file_id}.bin"
+    return f"{folder}/{name}" if folder else name
 
 
 def _positions(data: bytes, vector: DeletionVector) -> BitMap64:

@@ -201,6 +201,11 @@ def is_type_widening_enabled(protocol: Protocol, properties: TableProperties) ->
     return properties.widens_types and not _WIDENING.isdisjoint(protocol.writer_features or ())
 
 
+def may_write_vectors(protocol: Protocol, properties: TableProperties) -> bool:
+    """Whether a write may mark rows as deleted: the property is on, and readers must know what vectors are."""
+    return properties.allows_vectors and "deletionVectors" in (protocol.reader_features or ())
+
+
 # --- what makes a feature active -----------------------------------------------------------------------------------
 
 
@@ -245,13 +250,13 @@ FEATURES: Mapping[str, Feature] = {
         Feature("invariants", _column_key(names.COLUMN_INVARIANTS), implied_from=2),
         Feature("checkConstraints", lambda uses: bool(uses.properties.constraints), implied_from=3),
         # Appends and removes of whole files are changes without a cdc file ("Reader Requirements for AddCDCFile"); of
-        # files that are written anew, feed/write/row_replacement.py tells the changes.
+        # files that are written anew, feed/write/taking_out.py writes cdc files.
         Feature("changeDataFeed", _property(names.ENABLE_CHANGE_DATA_FEED), implied_from=4),
         Feature("generatedColumns", _column_key(names.GENERATION_EXPRESSION), implied_from=4),
         _both("columnMapping", _mapped, implied_from=5),
         Feature("identityColumns", _column_key(names.IDENTITY_PREFIX), implied_from=6),
         Feature("allowColumnDefaults", _column_key(names.CURRENT_DEFAULT)),
-        # Appends write no vector, and the remove of a file repeats the file's vector.
+        # feed/write/taking_out.py writes vectors, and the remove of a file repeats the file's vector.
         _both("deletionVectors", _property(names.ENABLE_DELETION_VECTORS)),
         # Every writer must assign row ids as soon as the feature is listed (row_tracking.py).
         Feature(names.ROW_TRACKING, _property(names.ENABLE_ROW_TRACKING)),

@@ -1,7 +1,8 @@
 """Assigns row ids and versions to the rows of a commit, and moves the high water mark (PROTOCOL.md, "Row Tracking").
 
 Ids are given against the state that a commit follows: after a lost race they are given anew. Rows that have ids are
-never copied or updated here (feed/upkeep/optimize.py refuses such tables), so no column of materialised ids is written.
+never copied or updated here (feed/upkeep/optimize.py and feed/write/taking_out.py refuse that), so no column of
+materialised ids is written.
 """
 
 from __future__ import annotations

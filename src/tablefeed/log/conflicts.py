@@ -28,6 +28,13 @@ class WriteKind(StrEnum):
     """Changes the table's metadata, after every row was checked against a new rule."""
     RESTORE = "restore"
     """Puts the files of an earlier version in place of the live ones."""
+    CHANGE = "change"
+    """Deletes or updates some rows, and may add others."""
+
+    @property
+    def removes(self) -> bool:
+        """Whether rows are removed, which an append-only table refuses."""
+        return self in (WriteKind.OVERWRITE, WriteKind.CHANGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +62,18 @@ def conflict_with(
     tolerance: Tolerance = Tolerance(),
     reads: Callable[[FileAction], bool] = lambda _file: True,
     folded: frozenset[str] = frozenset(),
+    domains: frozenset[str] = frozenset(),
 ) -> Conflict | None:
     """Gives the conflict of a transaction of `kind` with the commit `theirs`, or None.
 
     `reads` says whether an overwrite replaces a file, or would replace it if it existed. An overwrite has read these
-    files and no others.
+    files and no others. Of a change of rows it says whether a new file may have rows that the change would have read.
 
-    `folded` are the decoded paths of files that an optimize has rewritten. It conflicts with any change to one of them,
-    also of its deletion vector, and not with adds and removes of other files.
+    `folded` are the decoded paths of files that an optimize or a change of rows has rewritten, or by whose rows it has
+    decided. It conflicts with any change to one of them, also of its deletion vector, and not with adds and removes of
+    other files.
+
+    `domains` are the names of those that our commit was made from, whether it sets them or not.
 
     A `txn` of `theirs` with our app id and at least our version is a replay and not a conflict: the caller must have
     checked for it before.
@@ -80,6 +91,8 @@ def conflict_with(
             "DELTA_CONCURRENT_TRANSACTION",
             f"it was made by the same application ({txn.app_id}); make sure that only one run of it is alive",
         )
+    if any(domain.domain in domains for domain in theirs.domains):
+        return because("DELTA_CONCURRENT_DELETE_READ", "it changed the state that was read; run it again")
     if kind is WriteKind.OVERWRITE and any(isinstance(f, AddFile) and reads(f) for f in theirs.files):
         return because("DELTA_CONCURRENT_APPEND", "it added files that this overwrite has not seen; run it again")
     if kind is WriteKind.OVERWRITE and any(isinstance(f, RemoveFile) and reads(f) for f in theirs.files):
@@ -90,6 +103,24 @@ def conflict_with(
     if kind is WriteKind.RESTORE:
         # As in Delta-Spark (`commitLarge`), any commit: the files of two versions were compared.
         return because("DELTA_CONCURRENT_WRITE", "it was made while the files to restore were compared; restore again")
+    if kind is WriteKind.CHANGE and any(reads(file) for file in _with_new_rows(theirs)):
+        return because("DELTA_CONCURRENT_APPEND", "it added rows that this change has not seen; run it again")
     if any(isinstance(f, AddFile | RemoveFile) and f.path in folded for f in theirs.files):
         return because("DELTA_CONCURRENT_DELETE_READ", "it changed files whose rows were being rewritten; run it again")
     return None
+
+
+def _with_new_rows(commit: Commit) -> list[AddFile]:
+    """The added files that may have rows which the table did not have: neither moved nor left over from deletes."""
+    before = {file.path: _deleted_rows(file) for file in commit.removed}
+    # A RESTORE may give a file any earlier vector, and so bring rows back.
+    restores = (commit.info or {}).get("operation") == "RESTORE"
+    return [
+        file
+        for file in commit.added
+        if file.data_change and (restores or _deleted_rows(file) <= before.get(file.path, _deleted_rows(file)))
+    ]
+
+
+def _deleted_rows(file: AddFile | RemoveFile) -> int:
+    return 0 if file.deletion_vector is None else file.deletion_vector.cardinality

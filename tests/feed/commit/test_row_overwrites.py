@@ -257,6 +257,39 @@ def test_rows_that_are_deleted_already_stay_deleted_and_are_not_deleted_again(tm
     assert sorted((row["_change_type"], row["id"]) for row in told) == [("delete", 3), ("insert", 9)]
 
 
+def test_a_table_with_deletion_vectors_gets_vectors_and_no_copies(tmp_path: Path) -> None:
+    properties = {**FED, "delta.enableDeletionVectors": "true"}
+    for row_ids in ((1, 2), (3, 4), (5, 6)):
+        tablefeed.append(tmp_path, numbered(*row_ids), properties=properties)
+    none, some, every = (said(tmp_path, version, "add")[0] for version in range(3))
+
+    overwrite(tmp_path, numbered(7), "id > 3")
+
+    new, marked = said(tmp_path, 3, "add")
+    assert (marked["path"], marked["deletionVector"]["cardinality"]) == (some["path"], 1)
+    assert sorted(each["path"] for each in said(tmp_path, 3, "remove")) == sorted([some["path"], every["path"]])
+    assert live(tmp_path) == sorted([none["path"], some["path"], new["path"]])
+    assert ids(tmp_path) == [1, 2, 3, 7]
+    assert not (tmp_path / "_change_data").exists(), "adds, removes and vectors imply the changes"
+    told = tablefeed.changes(tmp_path, start_version=3).read_all().to_pylist()
+    assert sorted((row["_change_type"], row["id"]) for row in told) == [
+        ("delete", 4),
+        ("delete", 5),
+        ("delete", 6),
+        ("insert", 7),
+    ]
+    assert said(tmp_path, 3, "commitInfo")[0]["operationMetrics"] == {
+        "numFiles": "1",
+        "numOutputRows": "1",
+        "numOutputBytes": str(new["size"]),
+        "numRemovedFiles": "1",
+        "numRemovedBytes": str(every["size"]),
+        "numAddedChangeFiles": "0",
+        "numDeletedRows": "3",
+        "numCopiedRows": "0",
+    }
+
+
 # --- the change feed -------------------------------------------------------------------------------------------------
 
 

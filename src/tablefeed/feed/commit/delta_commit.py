@@ -29,7 +29,7 @@ from tablefeed.feed.write.row_rules import rules_in_force
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import Tolerance, WriteKind, conflict_with
 from tablefeed.log.facts import fold
-from tablefeed.model.actions import AddFile, CdcFile, Commit, Facts, FileAction, Txn, Version
+from tablefeed.model.actions import AddFile, Commit, Facts, FileAction, Txn, Version
 from tablefeed.store import Entry
 
 RACES_BEFORE_JITTER = 2
@@ -59,13 +59,14 @@ class DeltaCommit(FormatCommit):
         if not isinstance(log, DeltaLog):
             raise TypeError(f"{log.url} is no Delta table")
         self._log, self._around = log, around
-        self._write = DeltaWrite(plan=plan, transaction=transaction)
+        self._write = DeltaWrite(plan=plan, transaction=transaction, rewriting=transaction.rewriting)
         self._checked = plan.version
 
     @property
-    def own_files(self) -> tuple[AddFile | CdcFile, ...]:
+    def own_paths(self) -> tuple[str, ...]:
         """The files of the `Rewriting` of a replaceWhere."""
-        return () if self._write.rewriting is None else self._write.rewriting.written
+        rewriting = self._write.rewriting
+        return () if rewriting is None or rewriting is self._write.transaction.rewriting else rewriting.paths
 
     def replayed(self, state: Snapshot | None) -> Replay | None:
         """As `FormatCommit`; the commit is looked for only where there are files that it may name."""
@@ -73,8 +74,8 @@ class DeltaCommit(FormatCommit):
         recorded = recorded_version(state, txn)
         if txn is None or recorded is None:
             return None
-        files = (*self._write.transaction.files, *self.own_files)
-        commit = first_recording(self._log, txn, self._write.plan.next_version) if files else None
+        paths = (*self._write.transaction.paths, *self.own_paths)
+        commit = first_recording(self._log, txn, self._write.plan.next_version) if paths else None
         return Replay(txn_version=recorded, commit=commit)
 
     def check(self, state: Snapshot | None) -> None:
@@ -85,10 +86,10 @@ class DeltaCommit(FormatCommit):
         """As `FormatCommit`. Raises as `rewritten`, `removal_of` and `commit_entry`."""
         log, plan, files = self._log, self._write.plan, self._write.transaction.files
         if self._write.rewriting is None and state is not None and plan.replaces.by_row is not None:
-            from tablefeed.feed.write.row_replacement import rewritten
+            from tablefeed.feed.write.taking_out import rewritten
 
             # Once: a later commit that touches the rewritten files conflicts with ours.
-            rewriting = rewritten(log, state, plan, files, now_ms=self._around.now_ms())
+            rewriting = rewritten(state, plan, files, now_ms=self._around.now_ms())
             self._write = replace(self._write, rewriting=rewriting)
         now_ms = self._around.now_ms()
         removal, rows = removal_of(self._write, state, now_ms)
@@ -142,9 +143,9 @@ def _check_concurrent(
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict("the table was deleted and created again; run the write again", state.version, METADATA_CHANGED)
-    reads = _reads_of(plan, log, transaction.files)
+    reads = transaction.reads or _reads_of(plan, state, transaction.files)
     rewriting = write.rewriting or Rewriting()
-    folded = frozenset(add.path for add in (*transaction.folded, *rewriting.removed))
+    folded = transaction.decided_by.union(add.path for add in (*transaction.folded, *rewriting.removed))
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         theirs = log.commit(Version(version))
         if theirs is None:
@@ -157,24 +158,26 @@ def _check_concurrent(
             tolerance=_tolerance(theirs, write),
             reads=reads,
             folded=folded,
+            domains=transaction.read_domains,
         )
         if found is not None:
             reason = _what_changed(theirs, plan) if found.error_class == METADATA_CHANGED else found.reason
             raise _conflict(reason, found.version, found.error_class)
         if theirs.protocol is not None or theirs.metadata is not None:
-            features.check_writable(state.protocol, state.metadata, removes=transaction.kind is WriteKind.OVERWRITE)
+            features.check_writable(state.protocol, state.metadata, removes=transaction.kind.removes)
     _check_shape(plan, state)
     return state.version
 
 
-def _reads_of(plan: DeltaPlan, log: TableLog, written: Iterable[AddFile]) -> Callable[[FileAction], bool]:
+def _reads_of(plan: DeltaPlan, state: Snapshot, written: Iterable[AddFile]) -> Callable[[FileAction], bool]:
     """A function that says whether a file of another commit may have rows that this write replaces."""
     rows = plan.replaces.by_row
     if rows is None:
         return ReplacedFiles(plan.replaces, written).reads
-    from tablefeed.feed.write.row_replacement import RowReplacement
+    from tablefeed.feed.write.taking_out import target_of
 
-    return RowReplacement(plan, rows, log).reads
+    target = target_of(plan, state)
+    return lambda file: target.may_match(file, rows)
 
 
 def _check_made_by_another(write: DeltaWrite, state: Snapshot) -> None:
@@ -189,7 +192,7 @@ def _check_made_by_another(write: DeltaWrite, state: Snapshot) -> None:
     if in_force != (None if plan.kept is None else plan.kept.rules):
         reason = "another writer created the table with rules that these rows were not checked against"
         raise _changed(reason, state.version)
-    features.check_writable(state.protocol, state.metadata, removes=kind is WriteKind.OVERWRITE)
+    features.check_writable(state.protocol, state.metadata, removes=kind.removes)
     if stores_partition_columns(state.protocol, state.properties) and not plan.stores_partitions:
         raise _changed("another writer created a table whose files must store partition columns", state.version)
     if kind is WriteKind.OVERWRITE:
@@ -221,7 +224,7 @@ def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
 
     Never where our write makes the table or changes its metadata. Marks of identity columns may move where we make no
     values. Features may be added and turned on, but not where we rewrite rows of the table: the other writer may
-    have begun to track rows, and their ids would have to be kept.
+    have begun to track rows, and their ids would have to be kept, or to record changes.
     """
     plan, found, transaction = write.plan, write.plan.found, write.transaction
     if found is None or plan.metadata is not None:
@@ -235,7 +238,7 @@ def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
         makes_values = bool(plan.identity and transaction.files)
         marks = not makes_values and only_moves_marks(found.schema, found.configuration, theirs, after)
         enables = after == found.schema and only_enables(found.configuration, metadata)
-    if transaction.kind is WriteKind.OPTIMIZE or plan.replaces.by_row is not None:
+    if transaction.kind in (WriteKind.OPTIMIZE, WriteKind.CHANGE) or plan.replaces.by_row is not None:
         return Tolerance(metadata=marks)
     protocol = theirs.protocol is not None and only_adds_features(found.protocol, theirs.protocol)
     return Tolerance(protocol=protocol, metadata=marks or enables)

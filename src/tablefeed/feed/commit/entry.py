@@ -102,11 +102,16 @@ def commit_entry(
     )
     return Commit(
         version=version,
-        files=(*added, *folded, *rewriting.changes),
+        files=(*added, *rewriting.marked, *folded, *rewriting.changes),
         txns=txns_of(transaction, now_ms),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
-        domains=(*(() if domain is None else (domain,)), *_new_domains(plan, state), *_restored_domains(transaction)),
+        domains=(
+            *(() if domain is None else (domain,)),
+            *_new_domains(plan, state),
+            *_restored_domains(transaction),
+            *transaction.domains,
+        ),
         info=info,
         committed_at_ms=None,
     )
@@ -242,12 +247,13 @@ def _metrics(
         "numOutputRows": sum(num_records(file.stats) or 0 for file in added),
         "numOutputBytes": sum(file.size_bytes for file in added),
     }
-    removed = {"numRemovedFiles": replaced.file_count + len(rewriting.removed)}
+    gone = rewriting.gone
+    removed = {"numRemovedFiles": replaced.file_count + len(gone)}
     if isinstance(operation, StreamingUpdate):
         return {**removed, "numAddedFiles": len(added), **written}
     if operation.mode == "Append":
         return {"numFiles": len(added), **written}
-    removed["numRemovedBytes"] = replaced.size_bytes + sum(file.size_bytes for file in rewriting.removed)
+    removed["numRemovedBytes"] = replaced.size_bytes + sum(file.size_bytes for file in gone)
     if operation.predicate is not None:
         removed["numAddedChangeFiles"] = len(rewriting.changes)
         if replaced_rows is not None:

@@ -69,9 +69,9 @@ def commit(
         except (CommitUnknownError, NotExclusiveError):
             raise  # the commit may be in the log
         except TablefeedError as error:
-            excluded = transaction.files if isinstance(error, ConflictError | TableError | LogError) else ()
+            excluded = transaction.paths if isinstance(error, ConflictError | TableError | LogError) else ()
             up_to = -1 if state is None else state.version
-            delete_after_error(log, (*excluded, *ours.own_files), range(transaction.plan.next_version, up_to + 1))
+            delete_after_error(log, (*excluded, *ours.own_paths), range(transaction.plan.next_version, up_to + 1))
             raise
         if not isinstance(found, Put):
             return found
@@ -131,6 +131,6 @@ def _already_applied(
     log, recorded = state.log, replay.txn_version
     logger.info("replay table=%s app_id=%s txn_version=%d recorded=%d", log.url, txn.app_id, txn.txn_version, recorded)
     if replay.commit is not None:
-        delete_after_replay(log.store, (*transaction.files, *ours.own_files), replay.commit)
+        delete_after_replay(log.store, (*transaction.paths, *ours.own_paths), replay.commit)
     check_collision(txn, recorded, transaction.on_collision, url=log.url)
     return AlreadyApplied(version=state.version, recorded_txn_version=recorded)

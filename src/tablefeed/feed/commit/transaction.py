@@ -13,14 +13,16 @@ from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.restored import Restored
+from tablefeed.feed.write.rewriting import Rewriting
 from tablefeed.feed.write.write_plan import WritePlan
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn, Version
+from tablefeed.model.actions import AddFile, Commit, DomainMetadata, FileAction, Txn, Version
 from tablefeed.store import Entry, Within
 
 Operation = StreamingUpdate | Write | Optimize | TableChange
-"""What a commit says of itself, in Delta-Spark's words: `micro_batch`, `batch_write`, an optimize, a changed table."""
+"""What a commit says of itself, in Delta-Spark's words: `micro_batch`, `batch_write`, an optimize, or a change of the
+table or of its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,12 @@ class Transaction:
     `operation` is commitInfo's. `txn` makes the write once-only; `on_collision` applies where the table records a later
     version of the application. `folded` are the live files whose rows an optimize has written to `files`.
     `restored` has the adds and removes of a restore.
+
+    A change of rows has `rewriting`, the live files that lose rows; `files` then hold its new rows. `reads` says
+    whether a file that another commit adds may have rows that the change would have to look at, and `decided_by` are
+    the paths of live files whose rows decided, whether they are lost or not. `domains` are set by the commit, `beside`
+    are the paths of files that were written for them, and `read_domains` are the names of those whose state the change
+    was made from.
     """
 
     plan: WritePlan
@@ -40,7 +48,19 @@ class Transaction:
     user_metadata: str | None = None
     folded: tuple[AddFile, ...] = ()
     restored: Restored | None = None
+    rewriting: Rewriting | None = None
+    reads: Callable[[FileAction], bool] | None = None
+    decided_by: frozenset[str] = frozenset()
+    domains: tuple[DomainMetadata, ...] = ()
+    read_domains: frozenset[str] = frozenset()
+    beside: tuple[str, ...] = ()
     on_collision: OnCollision = OnCollision.WARN
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the files that were written for it."""
+        rewritten = () if self.rewriting is None else self.rewriting.paths
+        return (*(file.path for file in self.files), *rewritten, *self.beside)
 
 
 def micro_batch(kind: WriteKind, query_id: str, batch_id: int) -> Operation:
@@ -138,8 +158,8 @@ class FormatCommit(Protocol):
     """
 
     @property
-    def own_files(self) -> tuple[AddFile | CdcFile, ...]:
-        """The files that the commit itself has written so far, in addition to the transaction's."""
+    def own_paths(self) -> tuple[str, ...]:
+        """The paths of the files that the commit itself has written so far, in addition to the transaction's."""
         return ()
 
     def begin(self, state: Snapshot | None) -> Snapshot | None:

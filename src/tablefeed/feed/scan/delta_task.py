@@ -20,16 +20,22 @@ from tablefeed.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyroaring import BitMap64
 
     from tablefeed.data.read import RowSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFile(ScanFile):
-    """A row of it is delivered if it is not in `deletion_vector` and, where `only_in` is given, if it is in that."""
+    """A row is delivered if it is not in `deletion_vector` nor `without`, and in `only_in` and `only` where given.
+
+    `without` and `only` are positions in the file, from 0.
+    """
 
     deletion_vector: DeletionVector | None = None
     only_in: DeletionVector | None = None
+    only: BitMap64 | None = None
+    without: BitMap64 | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +151,7 @@ def _stored(columns: DeltaColumns, schema: pa.Schema) -> pa.Schema | None:
 
 
 def _selection(file: ParquetFile, files: TableFiles) -> RowSelection | None:
-    if file.deletion_vector is None and file.only_in is None:
+    if all(each is None for each in (file.deletion_vector, file.only_in, file.only, file.without)):
         return None
     from tablefeed.data.read import RowSelection
     from tablefeed.feed.scan.vectors import deleted_positions
@@ -154,6 +160,10 @@ def _selection(file: ParquetFile, files: TableFiles) -> RowSelection | None:
         None if vector is None else deleted_positions(files, vector, of_file=file.path)
         for vector in (file.deletion_vector, file.only_in)
     )
+    if file.only is not None:
+        only = file.only if only is None else only & file.only
+    if file.without is not None:
+        without = file.without if without is None else without | file.without
     return RowSelection(without=without, only=only)
 
 

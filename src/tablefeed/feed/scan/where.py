@@ -13,7 +13,7 @@ from datetime import date, datetime
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
-from tablefeed.data.predicate import FLIPPED, And, Column, IsNull, Not, Or, Predicate, RowFilter, filter_by
+from tablefeed.data.predicate import FLIPPED, And, Column, Constant, IsNull, Not, Or, Predicate, RowFilter, filter_by
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError, naming
@@ -104,6 +104,8 @@ class _Reading:
                 return among(self._operand(node.this), [self._value(value) for value in node.expressions])
             case exp.Binary() if node.key in _COMPARISONS:
                 return self._comparison(node, _COMPARISONS[node.key], is_null_safe=node.key == "nullsafeeq")
+            case exp.Boolean():
+                return Constant(bool(node.this))
             case exp.Column() | exp.Dot():
                 operand = self._operand(node)
                 if operand.type != Primitive("boolean"):

@@ -19,7 +19,7 @@ from tablefeed.errors import UnsupportedOptionError
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import Alignment, align, check_zone
 from tablefeed.feed.write.evolution import check_has_columns, check_storable
-from tablefeed.feed.write.replacement import check_replaceable, planned_replacement
+from tablefeed.feed.write.replacement import check_recordable, check_replaceable, planned_replacement
 from tablefeed.feed.write.row_rules import (
     Kept,
     check_kept,
@@ -80,6 +80,8 @@ def plan_delta_write(
     replaces = planned_replacement(rules, target, kind=kind, mapping=mapping)
     if snapshot is not None:
         check_replaceable(replaces, target)
+        if kind is WriteKind.CHANGE:
+            check_recordable(target)
     in_files = names_in_files(target.schema, mapping)
     # From the statistics of identity columns the commit computes their new high-water marks.
     counted = (*clustered_by, *((in_files[column.name],) for column in identity))
@@ -157,7 +159,7 @@ def _existing(
     snapshot: Snapshot, rows: Struct, *, partition_by: Sequence[str], kind: WriteKind, rules: WriteRules
 ) -> Target:
     checked_properties(rules.properties)  # As in Delta-Spark, an existing table keeps its own: they are only checked.
-    features.check_writable(snapshot.protocol, snapshot.metadata, removes=kind is WriteKind.OVERWRITE)
+    features.check_writable(snapshot.protocol, snapshot.metadata, removes=kind.removes)
     if rules.overwrites_schema and kind is WriteKind.OVERWRITE:
         return replaced_table(snapshot, rows, partition_by=partition_by)
     check_partitioning(partition_by, snapshot.metadata.partition_columns)
@@ -175,7 +177,9 @@ def _fitted(
     if kind is WriteKind.OPTIMIZE:
         # These are the table's own rows: they have all values, and were checked against its rules when first written.
         return align(schema, rows, partition_columns=partition_by), (), None
-    identity = columns_to_make(schema, rows, target.protocol, partition_columns=partition_by)
+    identity: tuple[IdentityColumn, ...] = ()
+    if kind is not WriteKind.CHANGE:  # rows that change keep their values
+        identity = columns_to_make(schema, rows, target.protocol, partition_columns=partition_by)
     in_force = rules_in_force(schema, target.properties.texts, target.protocol)
     filled = filled_columns(in_force) | {column.name for column in identity}
     alignment = align(schema, rows, partition_columns=partition_by, filled=filled)

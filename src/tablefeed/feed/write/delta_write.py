@@ -76,9 +76,15 @@ def file_path(plan: DeltaPlan, name: str, values: Mapping[str, pa.Scalar]) -> st
     if plan.mapping is MappingMode.NONE and not plan.shape.random_folders:
         return partition_path(name, plan.schema, values)
     check_text(values)
+    return f"{random_folder(plan)}/{name}"
+
+
+def random_folder(plan: DeltaPlan) -> str:
+    """Gives the name of a folder for a new file; "" where new files are not spread over folders with random names."""
+    if plan.mapping is MappingMode.NONE and not plan.shape.random_folders:
+        return ""
     # Paths never contain names or values of mapped columns. As in Delta-Spark, random letters spread the files.
-    letters = random.choices(string.ascii_letters + string.digits, k=plan.shape.folder_letters)  # noqa: S311 - no secret
-    return f"{''.join(letters)}/{name}"
+    return "".join(random.choices(string.ascii_letters + string.digits, k=plan.shape.folder_letters))  # noqa: S311 - no secret
 
 
 def logged_values(plan: DeltaPlan, values: Mapping[str, pa.Scalar]) -> dict[str, str | None]:

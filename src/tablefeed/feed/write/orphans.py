@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tablefeed.delta.deletion_vectors import stored_at
 from tablefeed.errors import StoreError, TablefeedError, naming
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.model.actions import AddFile, CdcFile, Commit, Txn, Version
+from tablefeed.model.actions import AddFile, Commit, Txn, Version
 from tablefeed.store import Store, Within
 
 if TYPE_CHECKING:
@@ -78,30 +79,39 @@ def delete_after_abort(log: TableLog, files: Sequence[AddFile], txn: Txn, first:
     """Deletes those of `files` that the commit of `first_recording` does not name; nothing where there is none."""
     commit = first_recording(log, txn, first) if files else None
     if commit is not None:
-        delete_after_replay(log.store, files, commit)
+        delete_after_replay(log.store, (file.path for file in files), commit)
 
 
-def delete_after_replay(store: Store, files: Iterable[AddFile | CdcFile], commit: Commit) -> None:
-    """Deletes those of `files` that `commit`, which recorded their txn, does not name."""
-    named = {file.path for file in commit.files}
-    delete_orphans(store, (file.path for file in files if file.path not in named))
+def delete_after_replay(store: Store, paths: Iterable[str], commit: Commit) -> None:
+    """Deletes those of the files `paths` that `commit`, which recorded their txn, does not name."""
+    is_named = _named(commit)
+    delete_orphans(store, (path for path in paths if not is_named(path)))
 
 
-def delete_after_error(log: TableLog, files: Sequence[AddFile | CdcFile], versions: Iterable[int]) -> None:
-    """Deletes `files` unless a commit of `versions` names one of them: then an earlier try of the write succeeded.
+def delete_after_error(log: TableLog, paths: Iterable[str], versions: Iterable[int]) -> None:
+    """Deletes the files `paths` unless a commit of `versions` names one: then an earlier try of the write succeeded.
 
     `versions` are all that the write can have tried. Where one of them is gone or cannot be read, nothing is deleted.
     """
-    ours = {file.path for file in files}
+    ours = {*paths}
     try:
         for version in versions if ours else ():
             commit = log.commit(Version(version))
-            if commit is None or not ours.isdisjoint(file.path for file in commit.files):
+            if commit is None or any(map(_named(commit), ours)):
                 return
     except TablefeedError as error:
-        logger.warning("orphans table=%s files=%d: %s", log.url, len(files), error)
+        logger.warning("orphans table=%s files=%d: %s", log.url, len(ours), error)
     else:
         delete_orphans(log.store, ours)
+
+
+def _named(commit: Commit) -> Callable[[str], bool]:
+    """Gives whether `commit` names the file of a path: as a file, as that of a deletion vector, or in a domain."""
+    vectors = (add.deletion_vector for add in commit.added if add.deletion_vector is not None)
+    stored = (stored_at(vector) for vector in vectors)
+    paths = {file.path for file in commit.files} | {each.path for each in stored if each is not None}
+    domains = [domain.configuration for domain in commit.domains]
+    return lambda path: path in paths or any(path in configuration for configuration in domains)
 
 
 def first_recording(log: TableLog, txn: Txn, first: Version) -> Commit | None:

@@ -2,7 +2,7 @@
 
 New rows must match the predicate too, which the tasks check (replaced_rows.py). If only partition columns decide, the
 commit replaces whole files (replaced_files.py). A predicate on other columns may match only some rows of a file: the
-commit then rewrites such files (row_replacement.py).
+commit then takes these rows out of their files (taking_out.py).
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ def _scope(rules: WriteRules, target: Target, kind: WriteKind) -> Scope:
 
 
 def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind) -> RowFilter:
+    from tablefeed.data.predicate import columns_in
     from tablefeed.feed.scan.where import row_filter
 
     if kind is WriteKind.APPEND:
@@ -100,14 +101,18 @@ def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind) ->
             options=(OPTION, "overwriteSchema"),
             remedy="The rows that stay have the table's schema: leave one of them out.",
         )
-    return row_filter(text, target.schema, option=OPTION)
+    rows = row_filter(text, target.schema, option=OPTION)
+    if not columns_in(rows.predicate):
+        raise IllegalOptionError(
+            option=OPTION, value=text, explain="names no column; leave it out to replace all rows of the table"
+        )
+    return rows
 
 
 def check_replaceable(replaces: Replaces, target: Target) -> None:
     """Refuses a predicate by row on an existing table `target` whose files cannot be rewritten.
 
-    Raises UnsupportedFeatureError for a table with row tracking, and SchemaMismatchError for a table that records
-    changes and has a column `_change_type`.
+    Raises UnsupportedFeatureError for a table with row tracking, and as `check_recordable`.
     """
     if replaces.by_row is None:
         return
@@ -119,6 +124,11 @@ def check_replaceable(replaces: Replaces, target: Target) -> None:
             features=(names.ROW_TRACKING,),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
         )
+    check_recordable(target)
+
+
+def check_recordable(target: Target) -> None:
+    """Raises SchemaMismatchError for a table that records changes and has a column `_change_type`."""
     reserved = next((column.name for column in target.schema if column.name.lower() == names.CHANGE_TYPE), None)
     if reserved is not None and target.properties.records_changes:
         raise SchemaMismatchError(

@@ -1,0 +1,107 @@
+"""The live files of a table whose rows are changed: which of them may have such rows, and the rows in them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from tablefeed.data.predicate import RowFilter
+from tablefeed.delta.columns import to_add_files
+from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
+from tablefeed.feed.scan.pruning import MAY_MATCH, Pruner
+from tablefeed.feed.scan.task import read_task
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.replacement import matches
+from tablefeed.feed.write.rewriting import by_partition
+from tablefeed.model.actions import AddFile, CdcFile, FileAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """The rows of a live file that a change takes away, by their positions in the file. `rows_left` rows stay."""
+
+    file: AddFile
+    positions: BitMap64
+    rows_left: int
+
+
+class TargetRows:
+    """Reads the live rows of one version of a Delta table. Raises DataFileError and LogError where that fails."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.schema = snapshot.arrow_schema
+        self._columns = delta_columns(snapshot.schema, snapshot.metadata)
+        log = snapshot.log
+        self._store = log.store
+        self._task = DeltaTask(url=log.location, storage_options=log.storage_options, columns=self._columns)
+        names = {name.lower() for name in self.schema.names}
+        self.position = next(name for i in range(len(names) + 1) if (name := f"_position_{i}") not in names)
+        """The name of the column that `read` gives positions in; no column of the table has it."""
+
+    def files(self, rows: RowFilter | None) -> Iterator[AddFile]:
+        """Gives the live files that may have a row for which `rows` is true, with their statistics; None: all."""
+        live = self.snapshot.live_files(with_stats=True)
+        if rows is not None:
+            marked = self._pruner(rows).marked(live)
+            live = (batch.filter(batch[MAY_MATCH.name]).drop_columns([MAY_MATCH.name]) for batch in marked)
+        for batch in live:
+            yield from to_add_files(batch)
+
+    def may_match(self, file: FileAction, rows: RowFilter | None) -> bool:
+        """Whether `file`, which another commit added, may have a row for which `rows` is true."""
+        if isinstance(file, CdcFile):
+            return False
+        if rows is None or file.partition_values is None:
+            return True
+        return self._pruner(rows).choose([file.partition_values], [file.stats])[0]
+
+    def hits(self, rows: RowFilter | None) -> Iterator[Hit]:
+        """Gives for each live file with rows for which `rows` is true where they are; None: all rows.
+
+        Only the columns of `rows` are read.
+        """
+        for file in self.files(rows):
+            positions, count = BitMap64(), 0
+            for batch in self.read([file], pa.schema([]) if rows is None else rows.fields, with_positions=True):
+                count += batch.num_rows
+                held = batch if rows is None else batch.filter(matches(batch.select(rows.fields.names), rows))
+                positions |= as_bitmap(held[self.position])
+            if positions:
+                yield Hit(file=file, positions=positions, rows_left=count - len(positions))
+
+    def read(
+        self, files: Iterable[AddFile], schema: pa.Schema, *, with_positions: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Gives the live rows of `files` in the columns of `schema`, and of each its position in its file."""
+        position = self.position if with_positions else None
+        if position is not None:
+            schema = schema.append(pa.field(position, pa.int64()))
+        return read_task(self._task.of(list(files)), schema, store=self._store, positions=position)
+
+    def rows_of(self, hits: Iterable[Hit]) -> Iterator[pa.RecordBatch]:
+        """Gives the rows of `hits` in all columns, one partition after the other."""
+        files = (replace(self._task.file(hit.file), only=hit.positions) for hit in _in_order(hits))
+        return read_task(replace(self._task, files=tuple(files)), self.schema, store=self._store)
+
+    def rows_beside(self, hits: Iterable[Hit]) -> Iterator[pa.RecordBatch]:
+        """Gives the other live rows of the files of `hits` in all columns, one partition after the other."""
+        files = (replace(self._task.file(hit.file), without=hit.positions) for hit in _in_order(hits))
+        return read_task(replace(self._task, files=tuple(files)), self.schema, store=self._store)
+
+    def _pruner(self, rows: RowFilter) -> Pruner:
+        return Pruner(rows, schema=self.snapshot.schema, columns=self._columns)
+
+
+def as_bitmap(positions: pa.Int64Array) -> BitMap64:
+    """Gives `positions`, none of them null, as a set."""
+    whole = pa.concat_arrays([positions])  # so that its buffer begins with it
+    return BitMap64(array("Q", whole.buffers()[1].to_pybytes()[: 8 * len(whole)]) if len(whole) else ())
+
+
+def _in_order(hits: Iterable[Hit]) -> list[Hit]:
+    return sorted(hits, key=lambda hit: by_partition(hit.file))
