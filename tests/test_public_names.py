@@ -27,10 +27,20 @@ FUNCTIONS = {
     "set_not_null, drop_not_null, set_defaults, drop_defaults, set_comments, add_constraints, drop_constraints, "
     "enable_features, storage_options)",
     "restore": "(url, *, version, timestamp, storage_options)",
+    "delete": "(url, where, *, app_id, txn_version, storage_options)",
+    "update": "(url, set, where, *, app_id, txn_version, storage_options)",
+    "merge": "(url, rows, *, on, matched, not_matched, not_matched_by_source, app_id, txn_version, storage_options)",
+    "apply_changes": "(url, changes, *, keys, sequence_by, apply_as_deletes, apply_as_truncates, column_list, "
+    "except_column_list, ignore_null_updates, ignore_null_updates_column_list, "
+    "ignore_null_updates_except_column_list, stored_as_scd_type, track_history_column_list, "
+    "track_history_except_column_list, ties, app_id, txn_version, storage_options)",
     "optimize": "(url, *, where, target_size_bytes, storage_options)",
     "checkpoint": "(url, *, clean_up, storage_options)",
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",
 }
+
+REQUIRED = {"merge": {"on"}, "apply_changes": {"keys", "sequence_by"}}
+"""The parameters after the star that must be given."""
 
 TABLE = {
     "version",
@@ -57,7 +67,8 @@ def _call(name: str) -> str:
     """The parameters by name, as they may be given; those after the star may be left out."""
     parameters = inspect.signature(getattr(tablefeed, name)).parameters.values()
     positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    assert all(p.default is not p.empty for p in parameters if p.kind is p.KEYWORD_ONLY)
+    required = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty}
+    assert required == REQUIRED.get(name, set())
     return f"({', '.join([*positional, '*', *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)])})"
 
 

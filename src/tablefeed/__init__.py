@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from tablefeed.feed.api.appends import appends
     from tablefeed.feed.api.changes import changes
     from tablefeed.feed.api.follow import follow
+    from tablefeed.feed.api.row_changes import apply_changes, delete, merge, update
     from tablefeed.feed.api.table import Table, open_table
     from tablefeed.feed.api.table_changes import alter, create, restore
+    from tablefeed.feed.rows.merge import Delete, Insert, Update
     from tablefeed.feed.upkeep.checkpoint import Checkpointed, checkpoint
     from tablefeed.feed.upkeep.optimize import optimize
     from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuum
@@ -31,25 +33,35 @@ __all__ = [
     "Commit",
     "CommitInfo",
     "Committed",
+    "Delete",
+    "Insert",
     "Optimized",
     "Table",
     "TablefeedError",
+    "Update",
     "Vacuumed",
     "alter",
     "append",
     "appends",
+    "apply_changes",
     "changes",
     "checkpoint",
     "create",
+    "delete",
     "follow",
+    "merge",
     "open_table",
     "optimize",
     "restore",
+    "update",
     "vacuum",
 ]
 
 _HOMES = {
     "AlreadyApplied": "tablefeed.model.outcome",
+    "Delete": "tablefeed.feed.rows.merge",
+    "Insert": "tablefeed.feed.rows.merge",
+    "Update": "tablefeed.feed.rows.merge",
     "Checkpointed": "tablefeed.feed.upkeep.checkpoint",
     "Commit": "tablefeed.model.actions",
     "CommitInfo": "tablefeed.model.actions",
@@ -60,13 +72,17 @@ _HOMES = {
     "alter": "tablefeed.feed.api.table_changes",
     "append": "tablefeed.feed.api.append",
     "appends": "tablefeed.feed.api.appends",
+    "apply_changes": "tablefeed.feed.api.row_changes",
     "changes": "tablefeed.feed.api.changes",
     "checkpoint": "tablefeed.feed.upkeep.checkpoint",
     "create": "tablefeed.feed.api.table_changes",
+    "delete": "tablefeed.feed.api.row_changes",
     "follow": "tablefeed.feed.api.follow",
+    "merge": "tablefeed.feed.api.row_changes",
     "open_table": "tablefeed.feed.api.table",
     "optimize": "tablefeed.feed.upkeep.optimize",
     "restore": "tablefeed.feed.api.table_changes",
+    "update": "tablefeed.feed.api.row_changes",
     "vacuum": "tablefeed.feed.upkeep.vacuum",
 }
 """Where the public names live. They are imported when first used: Spark's workers need few of them."""

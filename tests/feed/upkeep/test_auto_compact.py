@@ -45,6 +45,18 @@ def test_a_partition_with_enough_small_files_is_folded_and_others_are_left(tmp_p
     assert ids(tmp_path) == [0, 1, 2, 3, 4, 100, 101]
 
 
+def test_changes_of_rows_fold_small_files_as_appends_do(tmp_path: Path) -> None:
+    vectors = {"delta.enableDeletionVectors": "true", "delta.feature.domainMetadata": "supported"}
+    tablefeed.append(tmp_path, pa.table({"id": range(8), "n": [0] * 8}), properties={**WANTED, **vectors})
+    for n in range(1, 5):
+        tablefeed.apply_changes(tmp_path, pa.table({"id": [n], "n": [n]}), keys="id", sequence_by="n")
+        wait_until_done()
+
+    assert operations(tmp_path) == ["WRITE"] + ["MERGE"] * 4 + ["OPTIMIZE"]
+    assert len(live(tmp_path)) == 1
+    assert ids(tmp_path) == list(range(8))
+
+
 def test_what_other_processes_left_is_seen_at_the_first_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(4):
         append(tmp_path, n, properties=WANTED)

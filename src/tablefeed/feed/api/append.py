@@ -101,16 +101,16 @@ def append(
         assignment=Assignment(
             policy=word(Policy, store_assignment, argument="store_assignment"), zone=_zone(time_zone)
         ),
-        properties=_texts(properties, argument="properties"),
+        properties=texts(properties, argument="properties"),
         scope=word(Scope, partition_overwrite_mode, argument="partition_overwrite_mode"),
         cluster_by=_cluster_by(cluster_by),
-        index_as=_texts(index_as, argument="index_as"),
+        index_as=texts(index_as, argument="index_as"),
         replace_where=None if replace_where is None else text(replace_where, argument="replace_where"),
         codec=None if compression is None else codec(text(compression, argument="compression"), "compression"),
         most_rows_of_a_file=_count(max_records_per_file, "max_records_per_file"),
         delta_upkeep={"log_compaction_every": upkeep.compact_every, "checkpoint_part_size": upkeep.part_actions},
     )
-    txn = _txn(app_id, txn_version)
+    txn = txn_of(app_id, txn_version)
     on_collision = word(OnCollision, txn_version_collision, argument="txn_version_collision")
     note = None if user_metadata is None else text(user_metadata, argument="user_metadata")
     partition_by = column_names(
@@ -120,7 +120,7 @@ def append(
         raise IllegalOptionError(option="partition_by", value=", ".join(partition_by), explain="names a column twice")
     made_as = None if table_format is None else word(TableFormat, table_format, argument="table_format")
     location_, options = location(url), store_options(storage_options)
-    reader = _reader(data, open_log(location_, options, table_format=made_as).url)
+    reader = reader_of(data, open_log(location_, options, table_format=made_as).url)
     log, state = newest_state(location_, options, table_format=made_as)
     plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
@@ -169,7 +169,8 @@ def _zone(name: object) -> tzinfo | None:
     return zone
 
 
-def _txn(app_id: str | None, txn_version: int | None) -> Txn | None:
+def txn_of(app_id: str | None, txn_version: int | None) -> Txn | None:
+    """Gives the txn of a write. Raises ConflictingOptionsError where only one of both is given."""
     if app_id is None and txn_version is None:
         return None
     if app_id is None or txn_version is None:
@@ -183,7 +184,8 @@ def _count(given: object, argument: str, *, least: int = 1) -> int | None:
     return None if given is None else whole_number(given, argument=argument, least=least)
 
 
-def _texts(given: object, *, argument: str) -> dict[str, str]:
+def texts(given: object, *, argument: str) -> dict[str, str]:
+    """Gives an argument that maps names to texts as a dict, empty for None. Raises IllegalOptionError."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -191,7 +193,8 @@ def _texts(given: object, *, argument: str) -> dict[str, str]:
     return {text(name, argument=argument): text(given[name], argument=f"{argument}[{name!r}]") for name in given}
 
 
-def _reader(data: Any, url: str) -> pa.RecordBatchReader:
+def reader_of(data: Any, url: str) -> pa.RecordBatchReader:
+    """Gives what a user passed as rows for the table at `url` as batches. Raises SchemaMismatchError."""
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatch):

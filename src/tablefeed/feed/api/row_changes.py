@@ -1,0 +1,253 @@
+"""`tablefeed.delete`, `update`, `merge` and `apply_changes`: row changes without Spark, each in one commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from tablefeed.errors import ConflictingOptionsError
+from tablefeed.feed.api.append import reader_of, texts, txn_of
+from tablefeed.feed.arguments import column_names, location, store_options, switch, text, word
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.rows.apply import applied_part, check, joined
+from tablefeed.feed.rows.attempts import run
+from tablefeed.feed.rows.delete import deletion
+from tablefeed.feed.rows.folding import Ties
+from tablefeed.feed.rows.incoming import Asking, batch_of
+from tablefeed.feed.rows.merge import Delete, Insert, Merging, Update, clauses, merging
+from tablefeed.feed.rows.update import updating
+from tablefeed.feed.snapshot.known_state import newest_state, remember
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.upkeep.after_commit import now_ms, surroundings
+from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
+from tablefeed.feed.upkeep.background import waited_for
+from tablefeed.feed.write.target_rows import TargetRows
+from tablefeed.model.actions import Txn
+from tablefeed.model.outcome import AlreadyApplied, Committed
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from tablefeed.data.predicate import RowFilter
+
+
+@waited_for()
+def delete(
+    url: str | os.PathLike[str],
+    where: str | pc.Expression,
+    *,
+    app_id: str | None = None,
+    txn_version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed | AlreadyApplied:
+    """Deletes the rows of the table at `url` for which `where` is true, in one version.
+
+    `where` is a predicate of Spark's SQL, or an expression of pyarrow's. Where no row is deleted, nothing is committed
+    unless there is a txn to record, and the table's version is given. `app_id` and `txn_version`: see `append`. A table
+    with `delta.enableDeletionVectors` gets deletion vectors; of others the files are rewritten. Where other commits
+    come between, the rows are found again. Raises TableError, ConflictError, CommitUnknownError, OptionError.
+    """
+    txn = txn_of(app_id, txn_version)
+    log, state = newest_state(location(url), store_options(storage_options))
+    return change(
+        log,
+        state,
+        lambda target: deletion(target, filter_of(where, target), shown=str(where), txn=txn, now_ms=now_ms),
+        txn=txn,
+    )
+
+
+@waited_for()
+def update(
+    url: str | os.PathLike[str],
+    set: Mapping[str, str],  # noqa: A002 - SQL's word
+    where: str | pc.Expression | None = None,
+    *,
+    app_id: str | None = None,
+    txn_version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed | AlreadyApplied:
+    """Sets columns in the rows of the table at `url` for which `where` is true (None: in all rows), in one version.
+
+    `set` maps columns to expressions of Spark's SQL over the row's old values, such as {"price": "price * 2"}. The
+    table's rules hold for the new rows. All else is as for `delete`; raises InvalidRowsError and SchemaMismatchError
+    too.
+    """
+    txn = txn_of(app_id, txn_version)
+    new = texts(set, argument="set")
+    log, state = newest_state(location(url), store_options(storage_options))
+
+    def prepared(target: TargetRows) -> Transaction | None:
+        rows = None if where is None else filter_of(where, target)
+        return updating(target, new, rows, shown=None if where is None else str(where), txn=txn, now_ms=now_ms)
+
+    return change(log, state, prepared, txn=txn)
+
+
+@waited_for()
+def merge(
+    url: str | os.PathLike[str],
+    rows: Any,
+    *,
+    on: str | Sequence[str],
+    matched: Sequence[Update | Delete] = (),
+    not_matched: Sequence[Insert] = (),
+    not_matched_by_source: Sequence[Update | Delete] = (),
+    app_id: str | None = None,
+    txn_version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed | AlreadyApplied:
+    """Merges `rows` into the table at `url` in one version, as MERGE INTO does.
+
+    `rows` is Arrow data as in `append`, in memory as a whole. `on` are columns that both have, or SQL such as
+    "target.id = source.id AND target.day = source.day", which compares at least one column of both. Of the clauses in
+    `matched`, the first whose condition is true decides about a row of the table that matches; so do those in
+    `not_matched` about a row of `rows` that matches none, and those in `not_matched_by_source` about a row of the table
+    that no row of `rows` matches, for which the whole table is read. Several rows that match one row of the table are
+    refused. All else is as for `update`.
+    """
+    txn = txn_of(app_id, txn_version)
+    log, state = newest_state(location(url), store_options(storage_options))
+    asked = Merging(
+        rows=reader_of(rows, log.url).read_all(),
+        on=text(on, argument="on") if isinstance(on, str) else column_names(on, argument="on"),
+        matched=clauses(matched, "matched", (Update, Delete)),
+        not_matched=clauses(not_matched, "not_matched", (Insert,)),
+        not_matched_by_source=clauses(not_matched_by_source, "not_matched_by_source", (Update, Delete)),
+    )
+    return change(log, state, lambda target: merging(target, asked, txn=txn, now_ms=now_ms()), txn=txn)
+
+
+@waited_for()
+def apply_changes(
+    url: str | os.PathLike[str],
+    changes: Any,
+    *,
+    keys: str | Sequence[str],
+    sequence_by: str | Sequence[str],
+    apply_as_deletes: str | None = None,
+    apply_as_truncates: str | None = None,
+    column_list: Sequence[str] | None = None,
+    except_column_list: Sequence[str] | None = None,
+    ignore_null_updates: bool = False,
+    ignore_null_updates_column_list: Sequence[str] | None = None,
+    ignore_null_updates_except_column_list: Sequence[str] | None = None,
+    stored_as_scd_type: Literal[1, 2] = 1,
+    track_history_column_list: Sequence[str] | None = None,
+    track_history_except_column_list: Sequence[str] | None = None,
+    ties: Literal["fail", "last"] = "fail",
+    app_id: str | None = None,
+    txn_version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed | AlreadyApplied:
+    """Applies change events to the table at `url` in one version: a row for each key, or its history.
+
+    `changes` is Arrow data as in `append`, an event a row, in memory as a whole. An event of a key takes effect only if
+    its sequence is greater than that of what it meets, in whatever batch either comes: the same events in any order and
+    any batches end in the same table. `sequence_by` is a column, or several that are compared one after the other. An
+    event for which the SQL text `apply_as_deletes` is true deletes its key; one for which `apply_as_truncates` is true
+    deletes all rows that are older. `column_list` or `except_column_list` choose the columns of `changes` that the
+    table gets. With `ignore_null_updates` (or only for a list of columns, or all but a list) a null leaves the value as
+    it was. With `stored_as_scd_type` 2 the table keeps each version of a row, from __START_AT up to __END_AT; the
+    tracked columns decide which changes begin a version. Two events of a key with one sequence and different values are
+    refused; with `ties` "last" the last of the batch counts.
+
+    What must be remembered of the order is in files that a domain of the log names, which the table's protocol must
+    allow. `app_id`, `txn_version`: see `append`. Raises TableError, ConflictError, CommitUnknownError, OptionError.
+    """
+    txn = txn_of(app_id, txn_version)
+    asked = asking(
+        keys=keys,
+        sequence_by=sequence_by,
+        apply_as_deletes=apply_as_deletes,
+        apply_as_truncates=apply_as_truncates,
+        column_list=column_list,
+        except_column_list=except_column_list,
+        ignore_null_updates=ignore_null_updates,
+        ignore_null_updates_column_list=ignore_null_updates_column_list,
+        ignore_null_updates_except_column_list=ignore_null_updates_except_column_list,
+        stored_as_scd_type=stored_as_scd_type,
+        track_history_column_list=track_history_column_list,
+        track_history_except_column_list=track_history_except_column_list,
+        ties=ties,
+    )
+    log, state = newest_state(location(url), store_options(storage_options))
+    events = reader_of(changes, log.url).read_all()
+
+    def prepared(target: TargetRows) -> Transaction | None:
+        snapshot = target.snapshot
+        batch = batch_of(events, asked, snapshot.schema, snapshot.metadata.partition_columns)
+        check(target, batch.how)
+        part = applied_part(target, batch, task=0, now_ms=now_ms())
+        return joined(target, [part], batch.how, txn=txn, now_ms=now_ms())
+
+    return change(log, state, prepared, txn=txn)
+
+
+def change(
+    log: TableLog, state: Snapshot | None, prepare: Callable[[TargetRows], Transaction | None], *, txn: Txn | None
+) -> Committed | AlreadyApplied:
+    """Commits a change as `run`. Small files are folded in the background where the table's properties ask for it."""
+    added = 0
+
+    def prepared(target: TargetRows) -> Transaction | None:
+        nonlocal added
+        transaction = prepare(target)
+        if transaction is not None:
+            copied = () if transaction.rewriting is None else transaction.rewriting.added
+            added = len(transaction.files) + len(copied)
+        return transaction
+
+    outcome, after = run(log, state, prepared, txn=txn, around=surroundings())
+    remember(log, after)
+    if isinstance(outcome, Committed) and added:
+        compact_if_wanted(after, added)
+    return outcome
+
+
+def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of `apply_changes`
+    """Gives the arguments that say what events mean, checked for their types. Raises IllegalOptionError."""
+
+    def names(option: str) -> tuple[str, ...] | None:
+        return _names(given[option], option)
+
+    return Asking(
+        keys=names("keys") or (),
+        sequence_by=names("sequence_by") or (),
+        apply_as_deletes=_text(given["apply_as_deletes"], "apply_as_deletes"),
+        apply_as_truncates=_text(given["apply_as_truncates"], "apply_as_truncates"),
+        column_list=names("column_list"),
+        except_column_list=names("except_column_list"),
+        ignore_null_updates_column_list=names("ignore_null_updates_column_list"),
+        ignore_null_updates_except_column_list=names("ignore_null_updates_except_column_list"),
+        track_history_column_list=names("track_history_column_list"),
+        track_history_except_column_list=names("track_history_except_column_list"),
+        ignore_null_updates=switch(given["ignore_null_updates"], argument="ignore_null_updates"),
+        stored_as_scd_type=given["stored_as_scd_type"],
+        ties=word(Ties, given["ties"], argument="ties"),
+    )
+
+
+def _names(given: object, argument: str) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    return column_names((given,) if isinstance(given, str) else given, argument=argument)
+
+
+def _text(given: object, argument: str) -> str | None:
+    return None if given is None else text(given, argument=argument)
+
+
+def filter_of(where: object, target: TargetRows) -> RowFilter:
+    """Gives the filter that a user passed as `where`. Raises IllegalOptionError."""
+    if isinstance(where, str):
+        from tablefeed.feed.scan.where import row_filter
+
+        return row_filter(where, target.snapshot.schema)
+    from tablefeed.feed.scan.arrow_filter import checked_filter
+
+    rows = checked_filter(where, target.schema, url=target.snapshot.log.url)
+    if rows is None:
+        raise ConflictingOptionsError(options=("where",), remedy="Give a predicate; 'true' deletes all rows.")
+    return rows

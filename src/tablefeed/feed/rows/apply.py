@@ -1,0 +1,296 @@
+"""Applies change events to a table in one commit: what they make of its rows, and what must be remembered of them.
+
+The events of a batch are in memory, as are the rows of their keys and what is remembered of them. fold.py decides what
+becomes of them; here they are found, and what follows is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.data.predicate import RowFilter
+from tablefeed.delta.commit_info import TableChange
+from tablefeed.delta.schema.identity import identity_columns
+from tablefeed.errors import TABLE, SchemaMismatchError
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.rows import state as states
+from tablefeed.feed.rows.fold import fold
+from tablefeed.feed.rows.folding import KIND, Folded, Folding, Kind, Known
+from tablefeed.feed.rows.keyed import FoundRows, find, key_ranges
+from tablefeed.feed.rows.state import StateFile
+from tablefeed.feed.write.change_data import with_change, write_changes
+from tablefeed.feed.write.delta_plan import plan_delta_write
+from tablefeed.feed.write.delta_write import write_delta_task
+from tablefeed.feed.write.orphans import deleted_on_error
+from tablefeed.feed.write.row_rules import filled_columns, rules_in_force
+from tablefeed.feed.write.taking_out import counts, taken_out
+from tablefeed.feed.write.target_rows import Hit, TargetRows
+from tablefeed.feed.write.write_plan import DeltaPlan
+from tablefeed.log.changes import ChangeType
+from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.actions import AddFile, CdcFile, Txn
+from tablefeed.model.rules import TableRules
+from tablefeed.model.schema import Struct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The events of one batch, or of some of its keys, in the order of their arrival, and how they are folded."""
+
+    events: pa.Table
+    how: Folding
+
+    @property
+    def keys(self) -> pa.Table | None:
+        """The keys of the events; None where a truncate takes rows of any key."""
+        truncates = pc.any(pc.equal(self.events[KIND], Kind.TRUNCATE)).as_py()
+        return None if truncates else self.events.select(self.how.keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What the events of some keys make of a table: files that were written, and the rows that go. Picklable.
+
+    `within` is true for the rows that were looked at; None: for all. `state` is the file with what must be remembered
+    of these keys; None: what was remembered holds.
+    """
+
+    within: RowFilter | None
+    files: tuple[AddFile, ...] = ()
+    changes: tuple[CdcFile, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    state: StateFile | None = None
+    truncated_at: pa.Scalar | None = None
+    events: int = 0
+    late: int = 0
+    duplicates: int = 0
+    updated: int = 0
+    inserted: int = 0
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that were written."""
+        state = () if self.state is None else (self.state.path,)
+        return (*(file.path for file in self.files), *(file.path for file in self.changes), *state)
+
+
+def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) -> Part:
+    """Applies the events of some keys: writes the new rows, the rows that changed, and what must be remembered.
+
+    Nothing is committed. Where this raises, the files are deleted. Raises as `fold`, `find` and `write_delta_task`.
+    """
+    snapshot, how, events = target.snapshot, batch.how, batch.events
+    store = snapshot.log.store
+    state = states.read_state(snapshot)
+    plan = _plan(target, now_ms)
+    keys = batch.keys
+    within = None if keys is None else key_ranges(keys, target.schema)
+    found = find(target, keys, within)
+    known = Known(
+        rows=found.rows.select(how.row_schema.names).cast(how.row_schema),
+        state=states.remembered(state, store, keys, how),
+        truncated_at=state.truncated_at,
+    )
+    folded = fold(events, known, how)
+    changed, forgotten = _state_of_changed_keys(known.state, folded, how)
+    updates, inserts = _updates(target, folded, found, how), _inserts(target, folded, how)
+    with deleted_on_error(store) as written:
+        updated = _written(target, updates, task=task, now_ms=now_ms)
+        written += (file.path for file in updated)
+        inserted = _written(target, inserts, task=task, now_ms=now_ms)
+        written += (file.path for file in inserted)
+        changes: tuple[CdcFile, ...] = ()
+        if snapshot.properties.records_changes:
+            rows = _changes(target, folded, found, updated=updated, inserted=inserted)
+            changes = write_changes(plan, rows, store=store)
+            written += (file.path for file in changes)
+        state_file = states.increment(store, changed, forgotten, how)
+    return Part(
+        within=within,
+        files=(*updated, *inserted),
+        changes=changes,
+        hits=tuple(found.hits(folded.removed)),
+        state=state_file,
+        truncated_at=folded.truncated_at,
+        events=events.num_rows,
+        late=folded.counts.late,
+        duplicates=folded.counts.duplicates,
+        updated=updates.num_rows,
+        inserted=inserts.num_rows,
+    )
+
+
+def joined(
+    target: TargetRows, parts: Sequence[Part], how: Folding, *, txn: Txn | None, now_ms: int
+) -> Transaction | None:
+    """Gives the transaction of all `parts` of a batch; None where it changes nothing, and there is no `txn` to record.
+
+    No key is in two parts. Where this raises, the files of `parts` are deleted.
+    """
+    snapshot = target.snapshot
+    state = states.read_state(snapshot)
+    inserted, updated = (sum(getattr(part, name) for part in parts) for name in ("inserted", "updated"))
+    with deleted_on_error(snapshot.log.store) as written:
+        written += (path for part in parts for path in part.paths)
+        hits = _together(hit for part in parts for hit in part.hits)
+        files = tuple(file for part in parts for file in part.files)
+        truncated_at = next((part.truncated_at for part in parts if part.truncated_at is not None), state.truncated_at)
+        after = states.grown(
+            state,
+            [part.state for part in parts if part.state is not None],
+            snapshot.log.store,
+            truncated_at=truncated_at,
+            how=how,
+        )
+        fresh = tuple(file.path for file in after.files if file not in state.files)
+        written += fresh
+        if not files and not hits and after == state and txn is None:
+            return None
+        after = replace(after, how=states.fingerprint(how))
+        # Change files, if any, are there already.
+        rewriting = taken_out(_plan(target, now_ms), target, hits, now_ms=now_ms, changes=None, updates=updated > 0)
+        rewriting = replace(rewriting, changes=tuple(file for part in parts for file in part.changes))
+    metrics = {
+        "numSourceRows": sum(part.events for part in parts),
+        "numTargetRowsInserted": inserted,
+        "numTargetRowsUpdated": updated,
+        "numTargetRowsDeleted": rewriting.deleted_rows - updated,
+        "numTargetRowsCopied": rewriting.copied_rows,
+        "numOutputRows": inserted + updated + rewriting.copied_rows,
+        "numLateEvents": sum(part.late for part in parts),
+        "numDuplicateEvents": sum(part.duplicates for part in parts),
+        **as_merge(counts(rewriting), len(files)),
+    }
+    parameters = {"predicate": json.dumps([f"target.{name} = source.{name}" for name in how.keys])}
+    return Transaction(
+        plan=_plan(target, now_ms),
+        files=files,
+        kind=WriteKind.CHANGE,
+        operation=TableChange(name="MERGE", parameters=parameters, metrics=metrics),
+        txn=txn,
+        rewriting=rewriting,
+        reads=lambda file: any(target.may_match(file, part.within) for part in parts),
+        domains=() if after == state else (states.as_domain(after),),
+        # Also where this batch changes nothing of the state: what it did not find there decides.
+        read_domains=frozenset({states.DOMAIN}),
+        beside=fresh,
+    )
+
+
+def check(target: TargetRows, how: Folding) -> None:
+    """Raises UnsupportedFeatureError and SchemaMismatchError where changes cannot be applied in this way."""
+    snapshot = target.snapshot
+    states.check_supported(snapshot)
+    made = identity_columns(snapshot.schema, partition_columns=snapshot.metadata.partition_columns)
+    if made:
+        raise SchemaMismatchError(
+            f"{TABLE} has identity columns ({', '.join(column.name for column in made)}), for which changes give no "
+            "values. Nothing was committed. Apply changes to a table without them.",
+            error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+        )
+    _check_drift(states.read_state(target.snapshot), how)
+
+
+def _plan(target: TargetRows, now_ms: int, names: Sequence[str] | None = None) -> DeltaPlan:
+    """The plan of rows that have the columns `names`; None: all."""
+    snapshot = target.snapshot
+    brought = Struct(tuple(field for field in snapshot.schema if names is None or field.name in names))
+    return plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=now_ms)
+
+
+def _together(hits: Iterable[Hit]) -> list[Hit]:
+    """Gives one hit for each file."""
+    found: dict[str, Hit] = {}
+    for hit in hits:
+        other = found.get(hit.file.path)
+        if other is not None:
+            gone = hit.positions | other.positions
+            hit = replace(hit, positions=gone, rows_left=hit.rows_left + len(hit.positions) - len(gone))
+        found[hit.file.path] = hit
+    return list(found.values())
+
+
+def _check_drift(state: states.State, how: Folding) -> None:
+    asked = states.fingerprint(how)
+    changed = [name for name in asked if state.how and state.how.get(name) != asked[name]]
+    if changed:
+        said = "; ".join(f"{name} was {state.how.get(name)!r} and is {asked[name]!r}" for name in changed)
+        raise SchemaMismatchError(
+            f"Changes were applied to {TABLE} in another way before: {said}. What is remembered of earlier changes "
+            "does not fit. Nothing was committed. Apply changes as before, or to a new table.",
+            error_class="AUTOCDC_STATE_DRIFT",
+        )
+
+
+def _state_of_changed_keys(known: pa.Table, folded: Folded, how: Folding) -> tuple[pa.Table, pa.Table]:
+    """Gives all that is remembered of the keys of which that has changed, and these keys."""
+    removed = known.take(folded.state_removed).select(how.keys)
+    keys = pa.concat_tables([removed, folded.state.select(how.keys)])
+    if not len(folded.state_removed):
+        stays = known
+    else:
+        gone = pc.is_in(pa.array(range(known.num_rows), pa.int64()), value_set=folded.state_removed)
+        stays = known.filter(pc.invert(gone))
+    stays = stays.filter(states.has(stays, keys, how)) if stays.num_rows else stays
+    return pa.concat_tables([stays, folded.state]), keys
+
+
+def _updates(target: TargetRows, folded: Folded, found: FoundRows, how: Folding) -> pa.Table:
+    """Gives the rows that replace others. What events do not fill stays as it is, or is generated anew."""
+    in_force = _rules(target)
+    generated = frozenset(() if in_force is None else in_force.generated).difference(how.row_schema.names)
+    is_update = pc.is_valid(folded.replaces)
+    before, after = found.rows.take(folded.replaces.filter(is_update)), folded.inserts.filter(is_update)
+    fields = [field for field in target.schema if field.name not in generated]
+    filled = how.row_schema.names
+    columns = [after[f.name].cast(f.type) if f.name in filled else before[f.name] for f in fields]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _inserts(target: TargetRows, folded: Folded, how: Folding) -> pa.Table:
+    """Gives the rows that replace none. What events do not fill is null, or left to the rule that fills it."""
+    rows = folded.inserts.filter(pc.is_null(folded.replaces))
+    filled = how.row_schema.names
+    by_rules = filled_columns(_rules(target)).difference(filled)
+    fields = [field for field in target.schema if field.name not in by_rules]
+    columns = [rows[f.name].cast(f.type) if f.name in filled else pa.nulls(rows.num_rows, f.type) for f in fields]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _rules(target: TargetRows) -> TableRules | None:
+    snapshot = target.snapshot
+    return rules_in_force(snapshot.schema, snapshot.metadata.configuration, snapshot.protocol)
+
+
+def _written(target: TargetRows, rows: pa.Table, *, task: int, now_ms: int) -> tuple[AddFile, ...]:
+    if not rows.num_rows:
+        return ()
+    return write_delta_task(_plan(target, now_ms, rows.column_names), rows.to_batches(), task=task, now_ms=now_ms)
+
+
+def _changes(
+    target: TargetRows, folded: Folded, found: FoundRows, *, updated: Sequence[AddFile], inserted: Sequence[AddFile]
+) -> Iterator[pa.RecordBatch]:
+    before = folded.replaces.drop_null()
+    gone = folded.removed.filter(pc.invert(pc.is_in(folded.removed, value_set=before)))
+    yield from with_change(found.rows.take(gone).to_batches(), ChangeType.DELETE)
+    yield from with_change(found.rows.take(before).to_batches(), ChangeType.UPDATE_PREIMAGE)
+    yield from with_change(target.read(updated, target.schema), ChangeType.UPDATE_POSTIMAGE)
+    yield from with_change(target.read(inserted, target.schema), ChangeType.INSERT)
+
+
+def as_merge(counted: dict[str, int], added_files: int) -> dict[str, int]:
+    """Gives the `counts` of a rewriting under the names that MERGE has, with the files of new rows."""
+    return {
+        "numTargetFilesAdded": counted["numAddedFiles"] + added_files,
+        "numTargetFilesRemoved": counted["numRemovedFiles"],
+        "numTargetChangeFilesAdded": counted["numAddedChangeFiles"],
+        "numTargetDeletionVectorsAdded": counted["numDeletionVectorsAdded"],
+        "numTargetDeletionVectorsUpdated": counted["numDeletionVectorsUpdated"],
+        "numTargetDeletionVectorsRemoved": counted["numDeletionVectorsRemoved"],
+    }

@@ -1,0 +1,81 @@
+"""Runs a change of rows until it is committed: where other commits came between, the rows are found again.
+
+A change reads some version of the table and is committed after it. A commit of another writer that changed the files it
+takes rows from, or added rows that it would have taken, makes it a change of another table: it is prepared once more,
+on the table as it is then. So an append, an OPTIMIZE or a change of other rows never fails it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from tablefeed.errors import TABLE, ConflictError, TableNotFoundError, UnsupportedFeatureError, naming_its_table
+from tablefeed.feed.commit.collisions import OnCollision, check_collision
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
+from tablefeed.feed.snapshot.known_state import caught_up
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.write.target_rows import TargetRows
+from tablefeed.model.actions import Txn
+from tablefeed.model.outcome import AlreadyApplied, Committed
+
+logger = logging.getLogger(__name__)
+
+TRIES = 20
+"""How often a change is prepared at most. Each failed try means that another writer's commit succeeded."""
+
+LONGEST_WAIT_S = 1.0
+
+PREPARED_AGAIN = frozenset({"DELTA_CONCURRENT_APPEND", "DELTA_CONCURRENT_DELETE_READ"})
+"""The conflicts after which the rows are found again. Any other needs its user: the table is another one."""
+
+
+@naming_its_table
+def run(
+    log: TableLog,
+    state: Snapshot | None,
+    prepare: Callable[[TargetRows], Transaction | None],
+    *,
+    txn: Txn | None,
+    around: Surroundings,
+) -> tuple[Committed | AlreadyApplied, Snapshot]:
+    """Commits what `prepare` makes of the table's rows; gives the outcome and the table's state after it.
+
+    `prepare` writes files and gives the transaction that names them, None where there is nothing to change; `state` is
+    the newest known, None where there is no table. Raises TableNotFoundError, UnsupportedFeatureError for a table whose
+    rows cannot be changed, and as `commit`.
+    """
+    for left in range(TRIES - 1, -1, -1):
+        snapshot = changeable(state)
+        recorded = snapshot.facts.txns.get(txn.app_id) if txn is not None else None
+        if txn is not None and recorded is not None and recorded.txn_version >= txn.txn_version:
+            check_collision(txn, recorded.txn_version, OnCollision.WARN, url=log.url)
+            return AlreadyApplied(version=snapshot.version, recorded_txn_version=recorded.txn_version), snapshot
+        transaction = prepare(TargetRows(snapshot))
+        if transaction is None:
+            return Committed(version=snapshot.version), snapshot
+        try:
+            return commit(log, snapshot, transaction, around)
+        except ConflictError as conflict:
+            if not left or conflict.error_class not in PREPARED_AGAIN:
+                raise
+            logger.info("rows found again table=%s: %s", log.url, conflict)
+            around.sleep(around.uniform() * min(LONGEST_WAIT_S, 0.01 * 2 ** (TRIES - left)))
+            state = caught_up(log, snapshot)
+    raise AssertionError("the last try returns or raises")
+
+
+def changeable(state: Snapshot | None) -> DeltaSnapshot:
+    """Gives `state`. Raises TableNotFoundError and UnsupportedFeatureError for a table whose rows cannot be changed."""
+    if state is None:
+        raise TableNotFoundError(f"There is no table at {TABLE} whose rows could be changed. Check the path.")
+    if isinstance(state, DeltaSnapshot):
+        return state
+    raise UnsupportedFeatureError(
+        f"{TABLE} is an IndexTables table: its rows are not changed here, as its splits cannot lose single rows. "
+        "Nothing was written. Overwrite the table, or keep a Delta table for rows that change.",
+        features=("indextables row changes",),
+        error_class="INDEXTABLES_ROW_CHANGES_UNSUPPORTED",
+    )

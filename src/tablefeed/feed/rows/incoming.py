@@ -1,0 +1,213 @@
+"""What a user gives as changes, as the events that `fold` takes: kinds, sequences, and the columns of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.data.assignment import Assignment
+from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
+from tablefeed.errors import TABLE, IllegalOptionError, SchemaMismatchError, UnsupportedOptionError
+from tablefeed.feed.rows.apply import Batch
+from tablefeed.feed.rows.folding import END_AT, KIND, SEQUENCE, START_AT, Folding, Kind, Ties, chosen_columns
+from tablefeed.feed.rows.predicates import held
+from tablefeed.feed.write.align import align, aligned, check_zone
+from tablefeed.model.schema import Primitive, Struct, describe, plain, widens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """The arguments of `apply_changes` that say what events mean, under their names there; checked for their types."""
+
+    keys: tuple[str, ...]
+    sequence_by: tuple[str, ...]
+    apply_as_deletes: str | None = None
+    apply_as_truncates: str | None = None
+    column_list: tuple[str, ...] | None = None
+    except_column_list: tuple[str, ...] | None = None
+    ignore_null_updates: bool = False
+    ignore_null_updates_column_list: tuple[str, ...] | None = None
+    ignore_null_updates_except_column_list: tuple[str, ...] | None = None
+    stored_as_scd_type: Literal[1, 2] = 1
+    track_history_column_list: tuple[str, ...] | None = None
+    track_history_except_column_list: tuple[str, ...] | None = None
+    ties: Ties = Ties.FAIL
+
+
+def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns: Sequence[str]) -> Batch:
+    """Gives the events of `changes`, in their order, for a table with the columns of `target`.
+
+    Raises OptionError for arguments that name no column or exclude each other, SchemaMismatchError for changes that do
+    not fit the table, InvalidRowsError for a value that does not.
+    """
+    source = from_arrow(changes.schema)
+    spelled = {field.name.lower(): field.name for field in source}
+    chosen = _chosen(asked, source, spelled)
+    columns = _of_table(chosen, target, asked)
+    how = _folding(asked, columns, target, _sequence(changes, asked, spelled).type)
+    brought = Struct(tuple(field for field in source if field.name in chosen))
+    check_zone(columns, brought, Assignment())
+    alignment = align(columns, brought, partition_columns=partition_columns)
+    rows = changes.select(brought.names).to_batches()
+    fitted = pa.Table.from_batches(aligned(rows, alignment, how.schema, Assignment()), how.schema)
+    sequence = _cast(_sequence(changes, asked, spelled), how.sequence, "sequence")
+    events = fitted.append_column(KIND, _kinds(changes, asked, source))
+    return Batch(events=events.append_column(SEQUENCE, sequence), how=how)
+
+
+def _chosen(asked: Asking, source: Struct, spelled: dict[str, str]) -> tuple[str, ...]:
+    """The columns of the source that the table gets."""
+    named = {
+        option: None if names is None else tuple(_column(name, spelled, option) for name in names)
+        for option, names in (
+            ("column_list", asked.column_list),
+            ("except_column_list", asked.except_column_list),
+        )
+    }
+    if all(names is not None for names in named.values()):
+        raise UnsupportedOptionError(option="except_column_list", remedy="Set column_list or except_column_list.")
+    only, but = named["column_list"], named["except_column_list"]
+    return tuple(n for n in source.names if (only is None or n in only) and n not in (but or ()))
+
+
+def _column(name: str, spelled: dict[str, str], option: str) -> str:
+    found = spelled.get(name.lower())
+    if found is None:
+        explain = f"is no column of the changes, which have {', '.join(spelled.values())}"
+        raise IllegalOptionError(option=option, value=name, explain=explain)
+    return found
+
+
+def _of_table(chosen: Sequence[str], target: Struct, asked: Asking) -> Struct:
+    """The columns of the table that events fill."""
+    named = {name.lower() for name in chosen}
+    own = (START_AT, END_AT) if asked.stored_as_scd_type == 2 else ()
+    for name in own:
+        if name not in target.names:
+            raise SchemaMismatchError(
+                f"{TABLE} has no column {name}, which keeps the history of its rows (SCD type 2). Nothing was "
+                "committed. Make the table with it, of the type of sequence_by.",
+                error_class="AUTOCDC_SCD2_TARGET_COLUMNS_MISSING",
+            )
+    known = {name.lower() for name in target.names}
+    extra = [name for name in chosen if name.lower() not in known]
+    if extra:
+        raise SchemaMismatchError(
+            f"The changes have columns that {TABLE} lacks: {', '.join(extra)}. Nothing was committed. List them in "
+            "except_column_list, or add them to the table first.",
+            error_class="DELTA_METADATA_MISMATCH",
+        )
+    return Struct(tuple(field for field in target if field.name.lower() in named and field.name not in own))
+
+
+def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataType) -> Folding:
+    # A delete may have its key alone. Rows that are written are checked then.
+    schema = pa.schema([(field.name, field.type) for field in to_arrow(columns)])
+    by_name = {name.lower(): name for name in schema.names}
+
+    def ours(names: Sequence[str] | None) -> tuple[str, ...] | None:
+        return None if names is None else tuple(by_name.get(name.lower(), name) for name in names)
+
+    keys = ours(asked.keys) or ()
+    values = [name for name in schema.names if name not in keys]
+    sparse = chosen_columns(
+        "ignore_null_updates",
+        values,
+        every=asked.ignore_null_updates,
+        only=ours(asked.ignore_null_updates_column_list),
+        but=ours(asked.ignore_null_updates_except_column_list),
+    )
+    tracked = chosen_columns(
+        "track_history",
+        values,
+        only=ours(asked.track_history_column_list),
+        but=ours(asked.track_history_except_column_list),
+    )
+    kind = plain(from_arrow(pa.schema([("s", sequence)])))
+    own = by_name.get(asked.sequence_by[0].lower()) if len(asked.sequence_by) == 1 else None
+    if asked.stored_as_scd_type == 2:
+        kind, own = _interval(kind, target), None
+    elif own is not None and own not in (sparse or ()) and _keeps_order(kind, stored := _one(columns, own)):
+        kind = stored
+    else:
+        own = None  # where the table holds it less exactly, it is remembered beside the table
+    return Folding(
+        schema=schema,
+        keys=keys,
+        sequence=to_arrow(kind).field("s").type,
+        scd_type=asked.stored_as_scd_type,
+        sequence_column=own,
+        ignore_nulls=sparse or (),
+        tracked=tracked,
+        ties=asked.ties,
+    )
+
+
+def _one(schema: Struct, name: str) -> Struct:
+    """The type of a column, as that of a column s."""
+    return plain(Struct(tuple(replace(field, name="s") for field in schema if field.name == name)))
+
+
+def _keeps_order(given: Struct, stored: Struct) -> bool:
+    """Whether the column s of `stored` holds that of `given` exactly, or refuses a value."""
+    one, other = given.fields[0].type, stored.fields[0].type
+    return one == other or widens(one, other) or (one in _INTEGERS and other in _INTEGERS)
+
+
+_INTEGERS = tuple(Primitive(name) for name in ("byte", "short", "integer", "long"))
+
+
+def _interval(given: Struct, target: Struct) -> Struct:
+    """The type of START_AT and END_AT. Raises SchemaMismatchError unless both can hold the sequence."""
+    start, end = _one(target, START_AT), _one(target, END_AT)
+    one, other = given.fields[0].type, start.fields[0].type
+    if start != end or not (one == other or widens(one, other)):
+        sides = ((START_AT, start), (END_AT, end))
+        types = ", ".join(f"{name} is {describe(kind.fields[0].type)}" for name, kind in sides)
+        raise SchemaMismatchError(
+            f"The columns that keep the history of {TABLE} do not fit sequence_by, which is {describe(one)}: {types}. "
+            "Nothing was committed. Make the table with both of the type of sequence_by, or cast that.",
+            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        )
+    return start
+
+
+def _sequence(changes: pa.Table, asked: Asking, spelled: dict[str, str]) -> pa.ChunkedArray:
+    names = [_column(name, spelled, "sequence_by") for name in asked.sequence_by]
+    if len(names) == 1:
+        return changes[names[0]]
+    columns = [changes[name].combine_chunks() for name in names]
+    return pa.chunked_array([pa.StructArray.from_arrays(columns, names)])
+
+
+def _cast(values: pa.ChunkedArray, kind: pa.DataType, what: str) -> pa.ChunkedArray:
+    try:
+        return values.cast(kind)
+    except pa.ArrowException as error:
+        raise SchemaMismatchError(
+            f"The {what} of the changes for {TABLE} is {values.type} and cannot be taken as {kind} without loss: "
+            f"{error}. Nothing was committed. Cast it before the changes are applied.",
+            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        ) from error
+
+
+def _plain(changes: pa.Table, source: Struct) -> pa.Table:
+    """Gives `changes` in the Arrow types of the columns of `source`."""
+    schema = to_arrow(source)
+    columns = [_cast(changes[field.name], field.type, f"column {field.name}") for field in schema]
+    return pa.table(columns, schema=schema)
+
+
+def _kinds(changes: pa.Table, asked: Asking, source: Struct) -> pa.Array:
+    kinds = pa.repeat(pa.scalar(str(Kind.UPSERT)), changes.num_rows)
+    for kind, option, text in (
+        (Kind.DELETE, "apply_as_deletes", asked.apply_as_deletes),
+        (Kind.TRUNCATE, "apply_as_truncates", asked.apply_as_truncates),
+    ):
+        if text is not None:
+            kinds = pc.if_else(held(_plain(changes, source), text, source, option=option), pa.scalar(str(kind)), kinds)
+    return kinds

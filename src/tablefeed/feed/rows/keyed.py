@@ -1,0 +1,171 @@
+"""Finds the live rows of a table whose keys occur in a batch, and opens only the files that may have some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from tablefeed.data.predicate import And, Column, Comparison, Constant, Or, Predicate, RowFilter, filter_by
+from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.rows.events import key_numbers
+from tablefeed.feed.write.target_rows import Hit, TargetRows, as_bitmap
+from tablefeed.model.actions import AddFile
+
+MOST_RANGES = 64
+"""Into how many ranges of keys a batch is divided, each of which is compared with the bounds of a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRows:
+    """Live rows in all columns of the table, and for each the index of its file in `files` and its position there.
+
+    `live_rows` are the numbers of live rows in `files`. Files without such a row are not among them.
+    """
+
+    rows: pa.Table
+    files: tuple[AddFile, ...]
+    live_rows: tuple[int, ...]
+    file: pa.Array
+    position: pa.Array
+
+    def hits(self, removed: pa.Array) -> list[Hit]:
+        """Gives where the rows with the indices `removed` are."""
+        file, position = self.file.take(removed), self.position.take(removed)
+        found: list[Hit] = []
+        for number in pc.unique(file).to_pylist():
+            gone = as_bitmap(position.filter(pc.equal(file, number)))
+            found.append(Hit(file=self.files[number], positions=gone, rows_left=self.live_rows[number] - len(gone)))
+        return found
+
+
+def key_ranges(keys: pa.Table, schema: pa.Schema) -> RowFilter:
+    """Gives a filter that is true for all `keys` and for few others: the ranges in which they are.
+
+    Each key column has up to `MOST_RANGES` ranges with about as many keys each.
+    """
+    asked = [_ranges(name, keys[name]) for name in keys.column_names if _has_bounds(keys.schema.field(name).type)]
+    found: Predicate = And(tuple(asked)) if asked else Constant(value=True)
+    return filter_by(found, pa.schema([schema.field(name) for name in keys.column_names]))
+
+
+def check_keys(given: pa.Schema, table: pa.Schema) -> None:
+    """Raises IllegalOptionError where keys of the types in `given` cannot be compared with the columns of `table`.
+
+    Both have the same names. Types may differ only where one type has the values of both.
+    """
+    for field, ours in zip(given, table, strict=True):
+        if pa.types.is_nested(ours.type) or (field.type != ours.type and _of_both(field.type, ours.type) is None):
+            explain = f"compares {ours.type} with {field.type}; cast the source's column, and name no nested one"
+            raise IllegalOptionError(option="on", value=ours.name, explain=explain)
+
+
+def _of_both(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Gives a type that has the values of `one` and of `other`, which differ; None where there is none."""
+
+    def is_exact(kind: pa.DataType) -> bool:
+        return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+
+    def is_local(kind: pa.DataType) -> bool:
+        return bool(pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None))
+
+    common = {
+        is_exact: pa.decimal256(76, 38),
+        is_local: pa.timestamp("us"),
+        pa.types.is_floating: pa.float64(),
+    }
+    return next((kind for fits, kind in common.items() if fits(one) and fits(other)), None)
+
+
+def only_equal(keys: pa.Table, given: pa.Table) -> pa.Table:
+    """Gives `keys`, which are `given` in other types, with null for values that were rounded: they equal no row's."""
+    columns = []
+    for key, value in zip(keys.columns, given.columns, strict=True):
+        if key.type != value.type:
+            common = _of_both(key.type, value.type)
+            # Not-a-number is the only value that does not equal itself.
+            same = pc.or_(pc.equal(key.cast(common), value.cast(common)), pc.not_equal(value, value))
+            key = pc.if_else(same, key, pa.scalar(None, key.type))
+        columns.append(key)
+    return pa.table(columns, schema=keys.schema)
+
+
+def _has_bounds(kind: pa.DataType) -> bool:
+    # A NaN is in no range, and for Arrow -0.0 is below 0.0 in some comparisons only.
+    return not pa.types.is_floating(kind)
+
+
+def _ranges(name: str, keys: pa.ChunkedArray) -> Predicate:
+    ordered = pc.unique(keys)
+    ordered = ordered.take(pc.sort_indices(ordered))
+    count = len(ordered)
+    edges = sorted({number * count // MOST_RANGES for number in range(MOST_RANGES)} | {count})
+    column = Column((name,))
+    ranges = [
+        And(
+            (
+                Comparison("greater_equal", column, ordered[begin]),
+                Comparison("less_equal", column, ordered[end - 1]),
+            )
+        )
+        for begin, end in pairwise(edges)
+    ]
+    return Or(tuple(ranges)) if ranges else Constant(value=False)
+
+
+def find(target: TargetRows, keys: pa.Table | None, within: RowFilter | None) -> FoundRows:
+    """Gives the live rows whose values of the columns of `keys` are in `keys`, in the table's types and without nulls.
+
+    `within` is `key_ranges` of them. None for both: all live rows.
+    """
+    if keys is None:
+        return _found(target, list(target.hits(None)))
+    names = keys.column_names
+    schema = pa.schema([target.schema.field(name) for name in names])
+    hits: list[Hit] = []
+    for file in target.files(within):
+        positions, count = BitMap64(), 0
+        for batch in target.read([file], schema, with_positions=True):
+            count += batch.num_rows
+            positions |= as_bitmap(_among(batch, keys, target.position))
+        if positions:
+            hits.append(Hit(file=file, positions=positions, rows_left=count - len(positions)))
+    return _found(target, hits)
+
+
+def _among(batch: pa.RecordBatch, keys: pa.Table, position: str) -> pa.Array:
+    """Gives the positions of the rows whose key is among `keys`."""
+    names = keys.column_names
+    plain = [name for name in names if _has_bounds(batch.schema.field(name).type)]
+    if plain:
+        may = reduce(pc.and_, [pc.is_in(batch[name], value_set=_values(keys[name])) for name in plain])
+        batch = batch.filter(may)
+    if not batch.num_rows or names == plain[:1]:
+        return batch[position]
+    rows = pa.Table.from_batches([batch])
+    known, wanted = key_numbers([rows.select(names), keys], names)
+    return batch[position].filter(pc.is_in(known, value_set=wanted))
+
+
+def _values(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()
+
+
+def _found(target: TargetRows, hits: list[Hit]) -> FoundRows:
+    batches: list[pa.RecordBatch] = []
+    for hit in hits:
+        batches += target.rows_of([hit])
+    rows = pa.Table.from_batches(batches, target.schema)
+    numbers = [pa.repeat(pa.scalar(number, pa.int64()), len(hit.positions)) for number, hit in enumerate(hits)]
+    positions = [pa.array(hit.positions, pa.int64()) for hit in hits]
+    return FoundRows(
+        rows=rows,
+        files=tuple(hit.file for hit in hits),
+        live_rows=tuple(hit.rows_left + len(hit.positions) for hit in hits),
+        file=pa.concat_arrays(numbers) if numbers else pa.array([], pa.int64()),
+        position=pa.concat_arrays(positions) if positions else pa.array([], pa.int64()),
+    )

@@ -1,0 +1,414 @@
+"""Merges rows into a table: what becomes of rows that match, of new ones, and of those that the source does not have.
+
+The source is in memory, as are the table's rows that it matches. The table's rows are found by the columns that `on`
+compares for equality; only files that may have such rows are opened. Conditions and values are SQL over `source` and
+`target`, and the first clause of a kind whose condition is true decides about a row, as in Spark's MERGE.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.data.assignment import Assignment
+from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
+from tablefeed.delta.commit_info import TableChange
+from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
+from tablefeed.delta.schema.identity import identity_columns
+from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError, SchemaMismatchError
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.rows.apply import as_merge
+from tablefeed.feed.rows.events import key_numbers
+from tablefeed.feed.rows.keyed import FoundRows, check_keys, find, key_ranges, only_equal
+from tablefeed.feed.write.align import align, aligned
+from tablefeed.feed.write.change_data import with_change
+from tablefeed.feed.write.delta_plan import plan_delta_write
+from tablefeed.feed.write.delta_write import write_delta_task
+from tablefeed.feed.write.orphans import deleted_on_error
+from tablefeed.feed.write.row_rules import rules_in_force
+from tablefeed.feed.write.taking_out import check_ids_stay, counts, taken_out
+from tablefeed.feed.write.target_rows import TargetRows
+from tablefeed.feed.write.write_plan import DeltaPlan
+from tablefeed.log.changes import ChangeType
+from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.actions import AddFile, Txn
+from tablefeed.model.schema import Field, Primitive, Struct, walk
+
+SOURCE, TARGET = "source", "target"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Sets columns of a row of the table where `where` is true (None: always).
+
+    `set` maps columns to SQL over `source` and `target`; None sets every column that the source has.
+    """
+
+    set: Mapping[str, str] | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """Deletes a row of the table where `where` is true (None: always)."""
+
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """Inserts a row of the source where `where` is true (None: always).
+
+    `values` maps columns to SQL over `source`; None takes every column that the source has. A column without a value
+    gets its default, or null.
+    """
+
+    values: Mapping[str, str] | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merging:
+    """What is merged: the rows of the source, by which columns they match, and the clauses in their order."""
+
+    rows: pa.Table
+    on: str | tuple[str, ...]
+    matched: tuple[Update | Delete, ...] = ()
+    not_matched: tuple[Insert, ...] = ()
+    not_matched_by_source: tuple[Update | Delete, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The rows that one clause makes, in the columns that it gives, and the indices of the rows that they update.
+
+    `replaces` is None for a clause that inserts.
+    """
+
+    rows: pa.Table
+    replaces: pa.Array | None
+
+
+_Clause = TypeVar("_Clause")
+
+
+def clauses(given: Sequence[_Clause], argument: str, kinds: tuple[type, ...]) -> tuple[_Clause, ...]:
+    """Gives the clauses that a user passed. Raises IllegalOptionError for anything else."""
+    found = tuple(given) if isinstance(given, Sequence) else (given,)
+    for clause in found:
+        if not isinstance(clause, kinds):
+            names = " or ".join(f"tablefeed.{kind.__name__}" for kind in kinds)
+            raise IllegalOptionError(option=argument, value=str(clause), explain=f"must be a list of {names}")
+    return found
+
+
+def merging(target: TargetRows, asked: Merging, *, txn: Txn | None, now_ms: int) -> Transaction | None:
+    """Gives the transaction that merges; None where it changes nothing, and there is no `txn` to record.
+
+    Raises IllegalOptionError for conditions and values that are not evaluated as Spark does, InvalidRowsError where
+    several rows of the source match one row of the table, and as `write_delta_task`.
+    """
+    snapshot = target.snapshot
+    work = _Merge(target, asked, now_ms)
+    gone = work.decide()
+    if not gone and not work.made and txn is None:
+        return None
+    updates = [made.replaces for made in work.made if made.replaces is not None]
+    check_ids_stay(target, updates=bool(updates))
+    hits = work.found.hits(pa.array(gone, pa.int64()))
+    plan, written = work.plan(snapshot.schema), list[tuple[_Made, tuple[AddFile, ...]]]()
+    with deleted_on_error(snapshot.log.store) as paths:
+        for number, made in enumerate(work.made):
+            plan = work.plan(from_arrow(made.rows.schema))
+            files = write_delta_task(plan, made.rows.to_batches(), task=number, now_ms=now_ms)
+            written.append((made, files))
+            paths += (file.path for file in files)
+        rewriting = taken_out(
+            plan, target, hits, now_ms=now_ms, changes=lambda: work.changes(written, gone), updates=bool(updates)
+        )
+    updated = sum(map(len, updates))
+    inserted = sum(made.rows.num_rows for made in work.made) - updated
+    metrics = {
+        "numSourceRows": asked.rows.num_rows,
+        "numTargetRowsInserted": inserted,
+        "numTargetRowsUpdated": updated,
+        "numTargetRowsDeleted": len(gone) - updated,
+        "numTargetRowsCopied": rewriting.copied_rows,
+        "numOutputRows": inserted + updated + rewriting.copied_rows,
+        **as_merge(counts(rewriting), sum(len(files) for _, files in written)),
+    }
+    return Transaction(
+        plan=plan,
+        files=tuple(file for _, files in written for file in files),
+        kind=WriteKind.CHANGE,
+        operation=TableChange(name="MERGE", parameters={"predicate": json.dumps([work.on])}, metrics=metrics),
+        txn=txn,
+        rewriting=rewriting,
+        reads=lambda file: target.may_match(file, work.within),
+        decided_by=frozenset(file.path for file in work.found.files),
+    )
+
+
+class _Merge:
+    """One merge: the rows that were found, and what the clauses make of them (`made`)."""
+
+    def __init__(self, target: TargetRows, asked: Merging, now_ms: int) -> None:
+        self._target, self._asked, self._now_ms = target, asked, now_ms
+        self._schema = target.snapshot.schema
+        self._source = from_arrow(asked.rows.schema)
+        self._rows = asked.rows.cast(to_arrow(self._source))
+        self._sides = {TARGET: _in_sql(self._schema), SOURCE: _in_sql(self._source)}
+        self.on, pairs = _keys(asked.on, self._source, self._schema)
+        keys = self._keys([theirs for theirs, _ in pairs], [ours for _, ours in pairs])
+        wanted = None if asked.not_matched_by_source else keys.drop_null()
+        self.within = None if wanted is None else key_ranges(wanted, target.schema)
+        self.found: FoundRows = find(target, wanted, self.within)
+        self._left, self._right = self._pairs(keys)
+        self.made: list[_Made] = []
+
+    def plan(self, brought: Struct) -> DeltaPlan:
+        """Gives the plan of rows with the columns `brought`."""
+        snapshot = self._target.snapshot
+        return plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=self._now_ms)
+
+    def decide(self) -> list[int]:
+        """Fills `made`; gives the indices of the rows of the table that go, because they are deleted or updated."""
+        asked, gone = self._asked, list[int]()
+        both = self._beside(self._left, self._right)
+        chosen = self._chosen([clause.where for clause in asked.matched], both)
+        self._refuse_several(chosen)
+        for number, clause in enumerate(asked.matched):
+            rows = pc.indices_nonzero(pc.equal(chosen, number))
+            at = self._left.take(rows)
+            gone += pc.unique(at).to_pylist()
+            if isinstance(clause, Update) and len(rows):
+                self._update(clause, both.take(rows), at)
+        inserted = self._without(self._rows.num_rows, self._right)
+        source = self._beside(None, inserted)
+        chosen = self._chosen([clause.where for clause in asked.not_matched], source)
+        for number, insert in enumerate(asked.not_matched):
+            rows = pc.indices_nonzero(pc.equal(chosen, number))
+            if len(rows):
+                self._insert(insert, source.take(rows))
+        if asked.not_matched_by_source:
+            alone = self._without(self.found.rows.num_rows, self._left)
+            table = self._beside(alone, None)
+            chosen = self._chosen([clause.where for clause in asked.not_matched_by_source], table)
+            for number, clause in enumerate(asked.not_matched_by_source):
+                rows = pc.indices_nonzero(pc.equal(chosen, number))
+                gone += alone.take(rows).to_pylist()
+                if isinstance(clause, Update) and len(rows):
+                    self._update(clause, table.take(rows), alone.take(rows))
+        return sorted(gone)
+
+    def changes(
+        self, written: Sequence[tuple[_Made, tuple[AddFile, ...]]], gone: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """Gives the rows that changed, with `_change_type`."""
+        found = self.found.rows
+        updated = {row for made, _ in written if made.replaces is not None for row in made.replaces.to_pylist()}
+        deleted = pa.array([row for row in gone if row not in updated], pa.int64())
+        yield from with_change(found.take(deleted).to_batches(), ChangeType.DELETE)
+        for made, files in written:
+            after = ChangeType.INSERT
+            if made.replaces is not None:
+                yield from with_change(found.take(made.replaces).to_batches(), ChangeType.UPDATE_PREIMAGE)
+                after = ChangeType.UPDATE_POSTIMAGE
+            yield from with_change(self._target.read(files, self._target.schema), after)
+
+    # --- which rows match ---
+
+    def _keys(self, theirs: Sequence[str], ours: Sequence[str]) -> pa.Table:
+        """Gives the keys of the source in the types of the table, one for each row; null where no row can have it."""
+        table = Struct(tuple(_field(self._schema, name, TARGET) for name in ours))
+        found = [_field(self._source, name, SOURCE) for name in theirs]
+        brought = Struct(tuple(replace(field, name=our) for field, our in zip(found, ours, strict=True)))
+        rows = pa.table([self._rows[name] for name in theirs], schema=to_arrow(brought))
+        check_keys(rows.schema, to_arrow(table))
+        alignment = align(table, brought, partition_columns=())
+        keys = pa.Table.from_batches(
+            aligned(rows.to_batches(), alignment, to_arrow(table), Assignment()), to_arrow(table)
+        )
+        return only_equal(keys, rows)
+
+    def _pairs(self, keys: pa.Table) -> tuple[pa.Array, pa.Array]:
+        """Gives the indices of the rows of the table and of the source that match."""
+        names = keys.column_names
+        ours, theirs = key_numbers([self.found.rows.select(names), keys], names)
+        valid = reduce(pc.and_, [pc.is_valid(keys[name].combine_chunks()) for name in names])
+        left = pa.table({"n": ours, "left": pa.array(range(len(ours)), pa.int64())})
+        right = pa.table({"n": theirs, "right": pa.array(range(len(theirs)), pa.int64())}).filter(valid)
+        pairs = left.join(right, "n", join_type="inner").sort_by([("left", "ascending"), ("right", "ascending")])
+        at, of = pairs["left"].combine_chunks(), pairs["right"].combine_chunks()
+        if isinstance(self._asked.on, str):
+            (held,) = self._evaluated([Asked(text=self.on, wanted=_BOOLEAN)], self._beside(at, of))
+            keep = pc.fill_null(held, fill_value=False)
+            return at.filter(keep), of.filter(keep)
+        return at, of
+
+    def _refuse_several(self, chosen: pa.Array) -> None:
+        """Refuses several rows of the source for one of the table, as Spark's MERGE does."""
+        asked = self._asked
+        if asked.matched == (Delete(),) or not (asked.matched or asked.not_matched_by_source):
+            return
+        matched = self._left
+        if not asked.not_matched and not asked.not_matched_by_source:
+            matched = matched.filter(pc.is_valid(chosen))
+        if len(pc.unique(matched)) < len(matched):
+            raise InvalidRowsError(
+                f"Rows of {TABLE} match several rows of the source each, so what becomes of them is not certain. "
+                "Nothing was committed. Give the source one row for each row that it matches.",
+                error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+            )
+
+    @staticmethod
+    def _without(count: int, taken: pa.Array) -> pa.Array:
+        every = pa.array(range(count), pa.int64())
+        return every.filter(pc.invert(pc.is_in(every, value_set=taken)))
+
+    # --- what becomes of them ---
+
+    def _beside(self, left: pa.Array | None, right: pa.Array | None) -> pa.Table:
+        """Gives rows of the table and of the source side by side, each as one struct."""
+        columns = {}
+        for name, rows, at in ((TARGET, self.found.rows, left), (SOURCE, self._rows, right)):
+            if at is not None:
+                columns[name] = rows.take(at).select(self._sides[name].names).to_struct_array()
+        return pa.table(columns)
+
+    def _chosen(self, conditions: Sequence[str | None], rows: pa.Table) -> pa.Array:
+        """Gives for each row the number of the first condition that is true; null where none is."""
+        asked = [Asked(text="TRUE" if text is None else text, wanted=_BOOLEAN) for text in conditions]
+        chosen = pa.nulls(rows.num_rows, pa.int64())
+        for number, held in reversed(list(enumerate(self._evaluated(asked, rows)))):
+            chosen = pc.if_else(pc.fill_null(held, fill_value=False), pa.scalar(number, pa.int64()), chosen)
+        return chosen
+
+    def _update(self, clause: Update, rows: pa.Table, at: pa.Array) -> None:
+        snapshot = self._target.snapshot
+        texts = self._texts(clause.set, "set")
+        given = self._values(texts, rows)
+        in_force = rules_in_force(self._schema, snapshot.metadata.configuration, snapshot.protocol)
+        generated = frozenset(() if in_force is None else in_force.generated).difference(given)
+        before = self.found.rows.take(at)
+        columns = {name: given.get(name, before[name]) for name in before.column_names if name not in generated}
+        self.made.append(_Made(pa.table(columns), at))
+
+    def _insert(self, clause: Insert, rows: pa.Table) -> None:
+        self.made.append(_Made(pa.table(self._values(self._texts(clause.values, "values"), rows)), None))
+
+    def _texts(self, given: Mapping[str, str] | None, argument: str) -> dict[str, str]:
+        if given is None:
+            missing = [name for name in self._source.names if name.lower() not in map(str.lower, self._schema.names)]
+            if missing:
+                raise SchemaMismatchError(
+                    f"The source has columns that {TABLE} lacks: {', '.join(missing)}. Nothing was committed. Name the "
+                    f"columns in {argument}, or drop these.",
+                    error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                )
+            given = {name: f"{SOURCE}.`{name.replace('`', '``')}`" for name in self._source.names}
+        spelled = {name.lower(): name for name in self._schema.names}
+        texts: dict[str, str] = {}
+        for name, text in given.items():
+            ours = spelled.get(name.lower())
+            if ours is None or ours in texts:
+                explain = f"is no column of {TABLE}" if ours is None else "is set twice"
+                raise IllegalOptionError(option=argument, value=name, explain=explain)
+            texts[ours] = text
+        snapshot = self._target.snapshot
+        made = identity_columns(self._schema, partition_columns=snapshot.metadata.partition_columns)
+        if any(column.name in texts for column in made) or (made and argument == "values"):
+            raise SchemaMismatchError(
+                f"{TABLE} has identity columns ({', '.join(column.name for column in made)}), for which a merge "
+                "gives no values. Nothing was committed. Leave them out of set; append new rows instead.",
+                error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+            )
+        return texts
+
+    def _values(self, texts: Mapping[str, str], rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+        kinds = {field.name: field.type for field in self._schema}
+        asked = [Asked(text=text, wanted=kinds[name]) for name, text in texts.items()]
+        types = self._target.schema
+        found = self._evaluated(asked, rows)
+        return {
+            name: pa.chunked_array([value.cast(types.field(name).type)])
+            for name, value in zip(texts, found, strict=True)
+        }
+
+    def _evaluated(self, asked: Sequence[Asked], rows: pa.Table) -> list[pa.Array]:
+        if not asked:
+            return []
+        program = self._program(asked, rows.column_names)
+        batch = pa.RecordBatch.from_arrays(
+            [rows[name].combine_chunks() for name in rows.column_names], rows.column_names
+        )
+        try:
+            return program.evaluate(batch)
+        except RowFailedError as error:
+            raise InvalidRowsError(
+                f"Rows cannot be merged into {TABLE}: {error.text} meets {error.reason}. Nothing was committed. "
+                "Exclude such rows, or change the expression.",
+            ) from error
+
+    def _program(self, asked: Sequence[Asked], sides: Sequence[str]) -> Program:
+        schema = Struct(tuple(Field(side, self._sides[side], nullable=True) for side in sides))
+        try:
+            return compile_expressions(asked, schema, time_zone=None, now_us=self._now_ms * 1000)
+        except NotExactError as error:
+            raise IllegalOptionError(option="merge", value=error.text, explain=str(error)) from error
+
+
+_BOOLEAN = Primitive("boolean")
+
+
+def _in_sql(schema: Struct) -> Struct:
+    """Gives `schema` without the columns that no expression can name, those with variants."""
+    variant = Primitive("variant")
+    return Struct(tuple(field for field in schema if all(part.type != variant for part in walk(field.type))))
+
+
+def _field(schema: Struct, name: str, side: str) -> Field:
+    alike = [field for field in schema if field.name.lower() == name.lower()]
+    if len(alike) != 1:
+        explain = f"names {name}, but the {side} has {', '.join(schema.names)}"
+        raise IllegalOptionError(option="on", value=name, explain=explain)
+    return alike[0]
+
+
+def _keys(on: str | tuple[str, ...], source: Struct, target: Struct) -> tuple[str, list[tuple[str, str]]]:
+    """Gives the condition as SQL, and the pairs of columns of source and table that it compares for equality."""
+    if not isinstance(on, str):
+        pairs = [(_field(source, name, SOURCE).name, _field(target, name, TARGET).name) for name in on]
+        shown = " AND ".join(f"{TARGET}.{ours} = {SOURCE}.{theirs}" for theirs, ours in pairs)
+    else:
+        shown, pairs = on, _equalities(on, source, target)
+    if not pairs:
+        explain = f"must compare a column of {SOURCE} with one of {TARGET}, such as target.id = source.id"
+        raise IllegalOptionError(option="on", value=shown, explain=explain)
+    return shown, pairs
+
+
+def _equalities(text: str, source: Struct, target: Struct) -> list[tuple[str, str]]:
+    from sqlglot import exp
+
+    from tablefeed.data.sql.parse import parse
+
+    try:
+        tree = parse(text)
+    except NotExactError as error:
+        raise IllegalOptionError(option="on", value=text, explain=str(error)) from error
+    parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
+    pairs: list[tuple[str, str]] = []
+    for part in parts:
+        part = part.unnest()
+        if isinstance(part, exp.EQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
+            sides = {side.table.lower(): side.name for side in (part.left, part.right)}
+            if sides.keys() == {SOURCE, TARGET}:
+                pairs.append((_field(source, sides[SOURCE], SOURCE).name, _field(target, sides[TARGET], TARGET).name))
+    return pairs

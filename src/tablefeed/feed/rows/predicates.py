@@ -1,0 +1,57 @@
+"""Says for which rows a predicate in Spark's SQL is true.
+
+Most predicates are comparisons that the option `where` takes too: these are evaluated by Arrow. For others data/sql is
+used, which imports DuckDB: that takes longer than a small batch.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta.schema.arrow_schema import to_arrow
+from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError
+from tablefeed.feed.scan.where import row_filter
+from tablefeed.feed.snapshot.verdicts import answers
+from tablefeed.model.schema import Primitive, Struct
+
+
+def held(rows: pa.Table, text: str, schema: Struct, *, option: str) -> pa.Array:
+    """Says for each of `rows`, which have the columns of `schema`, whether `text`, the value of `option`, is true.
+
+    Raises IllegalOptionError for SQL that is not evaluated exactly as Spark does, UnsupportedOptionError where sqlglot
+    is not installed, InvalidRowsError for a row for which Spark would raise.
+    """
+    rows = rows.cast(to_arrow(schema))
+    answer = by_arrow(rows, text, schema)
+    return by_sql(rows, text, schema, option=option) if answer is None else answer
+
+
+def by_arrow(rows: pa.Table, text: str, schema: Struct) -> pa.Array | None:
+    """Does as `held`; None for SQL that the option `where` does not take."""
+    try:
+        asked = row_filter(text, schema)
+    except IllegalOptionError:
+        return None
+    answer = answers(asked.condition, rows.select(asked.fields.names))
+    return None if answer is None else pc.fill_null(answer, fill_value=False)
+
+
+def by_sql(rows: pa.Table, text: str, schema: Struct, *, option: str) -> pa.Array:
+    """Does as `held`, for any SQL that data/sql evaluates."""
+    from tablefeed.data.sql import Asked, NotExactError, RowFailedError, compile_expressions
+
+    try:
+        program = compile_expressions([Asked(text=text)], schema, time_zone=None)
+    except NotExactError as error:
+        raise IllegalOptionError(option=option, value=text, explain=str(error)) from error
+    if program.expressions[0].type != Primitive("boolean"):
+        raise IllegalOptionError(option=option, value=text, explain="must be true or false")
+    try:
+        found = [program.evaluate(batch)[0] for batch in rows.combine_chunks().to_batches()]
+    except RowFailedError as error:
+        raise InvalidRowsError(
+            f"The changes for {TABLE} cannot be read: {option} meets {error.reason} in row {error.row}. Nothing was "
+            "committed. Correct the predicate, or filter these rows out.",
+        ) from error
+    return pc.fill_null(pa.concat_arrays([pa.array([], pa.bool_()), *found]), fill_value=False)

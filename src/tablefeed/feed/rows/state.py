@@ -1,0 +1,252 @@
+"""The ordering state of a table to which change events are applied: what must be remembered besides its rows.
+
+It is in Parquet files below `STATE_DIR`, which a domain of the table's log names: so one commit changes rows and state
+together, and a file that no commit names is of no use. Each file has what batches remembered of some keys; what a newer
+file says of a key holds. Files are folded like the levels of a log-structured tree, so that a key is written few times
+and a batch reads few files. VACUUM leaves folders alone whose name begins with `_`.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tablefeed.delta import features, names
+from tablefeed.errors import TABLE, DataFileError, LogError, ObjectNotFoundError, UnsupportedFeatureError
+from tablefeed.feed.rows.events import key_numbers
+from tablefeed.feed.rows.folding import Folding
+from tablefeed.feed.snapshot.table_files import TableFiles
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.orphans import delete_orphans
+from tablefeed.model.actions import DomainMetadata
+from tablefeed.store import Store, Within
+
+DOMAIN = "tablefeed.applyChanges"
+
+STATE_DIR = "_tablefeed/apply_changes"
+
+MOST_FILES = 8
+"""More files than these are folded, the newest first."""
+
+GROWTH = 4
+"""A file is folded with the newer ones unless it has more than this many times their rows."""
+
+MOST_FOLDED_ROWS = 5_000_000
+"""More rows are not folded into one file: they are in memory meanwhile."""
+
+_GONE = "__GONE"
+"""The column that marks a key of which nothing is remembered any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFile:
+    """A file of the state, newest last in a `State`; it has `row_count` rows."""
+
+    path: str
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the log of a table says of its ordering state. `how` says how events were folded, as `fingerprint`."""
+
+    how: Mapping[str, object] = field(default_factory=dict)
+    files: tuple[StateFile, ...] = ()
+    truncated_at: pa.Scalar | None = None
+
+
+def fingerprint(how: Folding) -> dict[str, object]:
+    """Gives what must stay the same from batch to batch, in words that JSON can hold."""
+    return {
+        "keys": list(how.keys),
+        "keyTypes": [str(how.schema.field(name).type) for name in how.keys],
+        "sequenceType": str(how.sequence),
+        "sequenceColumn": how.sequence_column,
+        "scdType": how.scd_type,
+        "sparseColumns": list(how.sparse),
+        "trackedColumns": None if how.tracked is None else list(how.tracked),
+        "untrackedColumns": list(how.untracked),
+    }
+
+
+def read_state(snapshot: Snapshot) -> State:
+    """Gives the state that the log of `snapshot` names. Raises LogError where it cannot be read."""
+    domain = snapshot.facts.domains.get(DOMAIN)
+    if domain is None:
+        return State()
+    try:
+        found = orjson.loads(domain.configuration)
+        truncated, how = found["truncatedAt"], found["how"]
+        files = tuple(StateFile(path=file["path"], row_count=file["rows"]) for file in found["files"])
+        is_known = type(how) is dict and all((type(f.path), type(f.row_count)) == (str, int) for f in files)
+        state = State(how=how, files=files, truncated_at=None if truncated is None else _scalar(truncated))
+    except (orjson.JSONDecodeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(domain) from error
+    if not is_known:
+        raise _unreadable(domain)
+    return state
+
+
+def _unreadable(domain: DomainMetadata) -> LogError:
+    return LogError(
+        f"The log of {TABLE} does not say where the order of its changes is kept: domain {DOMAIN} has the "
+        f"configuration {domain.configuration!r:.200}. Nothing was committed. Restore the table to a version "
+        "before it was damaged.",
+    )
+
+
+def as_domain(state: State) -> DomainMetadata:
+    """Gives the action that names `state`."""
+    truncated = state.truncated_at
+    found = {
+        "how": dict(state.how),
+        "files": [{"path": file.path, "rows": file.row_count} for file in state.files],
+        "truncatedAt": None if truncated is None else _text(truncated),
+    }
+    return DomainMetadata(domain=DOMAIN, configuration=orjson.dumps(found).decode(), removed=False)
+
+
+def check_supported(snapshot: Snapshot) -> None:
+    """Raises UnsupportedFeatureError where the log of the table cannot name a state."""
+    if names.DOMAIN_METADATA not in features.supported_features(snapshot.protocol):
+        raise UnsupportedFeatureError(
+            f"Changes cannot be applied to {TABLE}: its protocol does not have the feature {names.DOMAIN_METADATA}, by "
+            "which its log says where the order of the changes is kept. Nothing was written. Add it: ALTER TABLE ... "
+            f"SET TBLPROPERTIES ('{names.FEATURE_PREFIX}{names.DOMAIN_METADATA}' = 'supported').",
+            features=(names.DOMAIN_METADATA,),
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+        )
+
+
+def remembered(state: State, store: Store, keys: pa.Table | None, how: Folding) -> pa.Table:
+    """Gives what `state` remembers of `keys` (None: of all), in the columns of `how.state_schema`."""
+    opened = TableFiles(store, storage_options={})
+    return _newest(state.files, opened, how, keys=keys, keeps_gone=False).drop_columns([_GONE])
+
+
+def _newest(
+    files: Sequence[StateFile], opened: TableFiles, how: Folding, *, keys: pa.Table | None, keeps_gone: bool
+) -> pa.Table:
+    """Gives what `files`, the newest last, remember of `keys` (None: of all), each key from the newest that has it."""
+    kept = [_schema(how).empty_table()]
+    decided: pa.Table | None = None
+    for file in reversed(files):
+        rows = _read(file, opened, how)
+        if keys is not None:
+            rows = rows.filter(has(rows, keys, how))
+        if decided is not None:
+            rows = rows.filter(pc.invert(has(rows, decided, how)))
+        kept.append(rows if keeps_gone else rows.filter(pc.invert(rows[_GONE])))
+        mine = rows.select(how.keys)
+        decided = mine if decided is None else pa.concat_tables([decided, mine])
+    return pa.concat_tables(kept)
+
+
+def has(rows: pa.Table, keys: pa.Table, how: Folding) -> pa.Array:
+    """Says of each of `rows` whether its key is among `keys`."""
+    mine, theirs = key_numbers([rows.select(how.keys), keys.select(how.keys)], how.keys)
+    return pc.is_in(mine, value_set=theirs)
+
+
+def _read(file: StateFile, opened: TableFiles, how: Folding) -> pa.Table:
+    """Gives the rows of a file. Raises DataFileError for one that is gone or damaged: it is never taken as empty."""
+    try:
+        with opened.open_input(file.path) as source:
+            rows = pq.ParquetFile(source, page_checksum_verification=True).read()
+        rows = rows.select([*how.state_schema.names, _GONE]).cast(_schema(how))
+    except (ObjectNotFoundError, pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise _damaged(file, str(error)) from error
+    if rows.num_rows != file.row_count:
+        raise _damaged(file, f"it has {rows.num_rows} rows of {file.row_count}")
+    return rows
+
+
+def _damaged(file: StateFile, why: str) -> DataFileError:
+    return DataFileError(
+        f"The file {file.path} of {TABLE} keeps the order of earlier changes, and it is gone or cannot be read: {why}. "
+        "Nothing was committed, because an older event could bring back a deleted row. Restore the file from a copy.",
+        path=file.path,
+    )
+
+
+def _schema(how: Folding) -> pa.Schema:
+    return how.state_schema.append(pa.field(_GONE, pa.bool_()))
+
+
+def increment(store: Store, changed: pa.Table, forgotten: pa.Table, how: Folding) -> StateFile | None:
+    """Writes what a batch changed of the state to a new file, durable when this returns; None where nothing changed.
+
+    `changed` is all that is now remembered of some keys. Of the other keys of `forgotten` nothing is remembered any
+    more. The caller deletes the file where it commits nothing.
+    """
+    gone = forgotten.filter(pc.invert(has(forgotten, changed, how))) if forgotten.num_rows else forgotten
+    rows = _with_gone(changed, how, is_gone=False)
+    if gone.num_rows:
+        marks = pa.table({name: gone[name] for name in how.keys})
+        rows = pa.concat_tables([rows, _with_gone(_filled(marks, how.state_schema), how, is_gone=True)])
+    return _written(rows, store, how) if rows.num_rows else None
+
+
+def grown(
+    state: State, new: Sequence[StateFile], store: Store, *, truncated_at: pa.Scalar | None, how: Folding
+) -> State:
+    """Gives `state` with the files `new`, which hold other keys each; of too many files, the newest are folded.
+
+    What was folded of `new` is deleted: no commit names it.
+    """
+    files = [*state.files, *new]
+    if len(files) > MOST_FILES:
+        folded = [files.pop()]
+        rows = folded[0].row_count
+        while files and files[-1].row_count <= GROWTH * rows and rows + files[-1].row_count <= MOST_FOLDED_ROWS:
+            folded.append(files.pop())
+            rows += folded[-1].row_count
+        if len(folded) > 1:
+            kept = _newest(folded[::-1], TableFiles(store, storage_options={}), how, keys=None, keeps_gone=bool(files))
+            files += [_written(kept, store, how)] if kept.num_rows else []
+            delete_orphans(store, (file.path for file in folded if file in new))
+        else:
+            files += folded
+    if not new and truncated_at == state.truncated_at:
+        return state
+    return State(how=fingerprint(how), files=tuple(files), truncated_at=truncated_at)
+
+
+def _written(rows: pa.Table, store: Store, how: Folding) -> StateFile:
+    path = f"{STATE_DIR}/{uuid.uuid4()}.parquet"
+    with store.create(path, within=Within(directory="")) as handle:
+        ordered = rows.sort_by([(name, "ascending") for name in how.keys])
+        pq.write_table(ordered, handle, compression="zstd", write_page_checksum=True)
+    return StateFile(path=path, row_count=rows.num_rows)
+
+
+def _with_gone(rows: pa.Table, how: Folding, *, is_gone: bool) -> pa.Table:
+    marks = pa.repeat(pa.scalar(is_gone), rows.num_rows)
+    return rows.select(how.state_schema.names).append_column(_GONE, marks).cast(_schema(how))
+
+
+def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        rows[column.name] if column.name in rows.column_names else pa.nulls(rows.num_rows, column.type)
+        for column in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _text(value: pa.Scalar) -> str:
+    batch = pa.record_batch({"at": pa.array([value.as_py()], value.type)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write(batch)
+    return base64.b64encode(sink.getvalue().to_pybytes()).decode()
+
+
+def _scalar(text: str) -> pa.Scalar:
+    return pa.ipc.open_file(base64.b64decode(text)).get_batch(0)["at"][0]

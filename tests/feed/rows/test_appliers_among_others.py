@@ -1,0 +1,71 @@
+"""`apply_changes` when another applier commits between its reading and its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from feed.rows.test_apply_changes import Event, a_target, apply, events, rows, state_files
+from tablefeed.errors import SchemaMismatchError
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.rows.apply import applied_part, check, joined
+from tablefeed.feed.rows.attempts import run
+from tablefeed.feed.rows.folding import Ties
+from tablefeed.feed.rows.incoming import Asking, batch_of
+from tablefeed.feed.snapshot.known_state import current_snapshot
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.write.target_rows import TargetRows
+
+AROUND = Surroundings(now_ms=lambda: 1_000, sleep=lambda _: None, uniform=lambda: 0.0)
+ASKED = Asking(
+    keys=("id",),
+    sequence_by=("ts",),
+    apply_as_deletes="op = 'd'",
+    apply_as_truncates="op = 't'",
+    except_column_list=("op",),
+    ties=Ties.FAIL,
+)
+
+
+def apply_while(url: str, meanwhile: Callable[[], object], *given: Event) -> None:
+    """Applies events; `meanwhile` runs once, after the first preparation."""
+    log = open_log(url)
+    left = [meanwhile]
+
+    def prepared(target: TargetRows) -> Transaction | None:
+        snapshot = target.snapshot
+        batch = batch_of(events(*given), ASKED, snapshot.schema, snapshot.metadata.partition_columns)
+        check(target, batch.how)
+        found = joined(target, [applied_part(target, batch, task=0, now_ms=1_000)], batch.how, txn=None, now_ms=1_000)
+        if left:
+            left.pop()()
+        return found
+
+    run(log, current_snapshot(log), prepared, txn=None, around=AROUND)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "left"),
+    [
+        ((1, None, 5, "d"), (1, "older", 3, "u"), []),
+        ((0, None, 5, "t"), (1, "older", 3, "u"), []),
+        ((1, "newer", 5, "u"), (1, None, 3, "d"), [(1, "newer", 5)]),
+        ((1, None, 5, "d"), (2, "other", 3, "u"), [(2, "other", 3)]),
+    ],
+    ids=["delete of a key without a row", "truncate of no row", "insert after the delete", "other keys"],
+)
+def test_what_another_applier_remembers_meanwhile_decides_too(
+    tmp_path: Path, theirs: Event, ours: Event, left: list[Event]
+) -> None:
+    url = a_target(tmp_path)
+    apply_while(url, lambda: apply(url, theirs), ours)
+    assert rows(url) == left
+
+
+def test_of_two_first_appliers_the_other_one_decides_how_changes_are_applied(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    with pytest.raises(SchemaMismatchError, match="AUTOCDC_STATE_DRIFT"):
+        apply_while(url, lambda: apply(url, (1, "a", 1, "u"), keys=["id", "v"]), (2, "b", 1, "u"))
+    assert (rows(url), state_files(url)) == ([(1, "a", 1)], set())

@@ -1,0 +1,470 @@
+"""`tablefeed.apply_changes` on the local disk: the scenarios of change pipelines that need no Spark."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+import tablefeed
+from tablefeed import AlreadyApplied, Committed
+from tablefeed.errors import (
+    DataFileError,
+    IllegalOptionError,
+    LogError,
+    SchemaMismatchError,
+    TablefeedError,
+    UnsupportedFeatureError,
+)
+from tablefeed.feed.rows.state import STATE_DIR
+from tablefeed.model.actions import Version
+
+NEEDED = {"delta.feature.domainMetadata": "supported"}
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FED = {"delta.enableChangeDataFeed": "true"}
+INTERVAL = {"__START_AT": pa.int64(), "__END_AT": pa.int64()}
+
+Event = tuple[int | None, str | None, int | None, str]
+"""A key, a value, a sequence, and what is done: u, d, t."""
+
+
+def a_target(path: Path, *, scd_type: int = 1, properties: dict[str, str] = VECTORS) -> str:
+    """An empty table with the columns id, v and ts, or with intervals in place of ts."""
+    url = str(path / "target")
+    columns = {"id": pa.int64(), "v": pa.string(), **({"ts": pa.int64()} if scd_type == 1 else INTERVAL)}
+    empty = pa.schema(list(columns.items())).empty_table()
+    tablefeed.append(url, empty, properties={**NEEDED, **properties})
+    return url
+
+
+def events(*given: Event) -> pa.Table:
+    columns = list(zip(*given, strict=True)) or [()] * 4
+    kinds = [pa.int64(), pa.string(), pa.int64(), pa.string()]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    return pa.table(arrays, names=["id", "v", "ts", "op"])
+
+
+def apply(url: str, *given: Event, scd_type: int = 1, **more: Any) -> Committed | AlreadyApplied:  # Any: arguments
+    history = {"stored_as_scd_type": 2, "except_column_list": ["op", "ts"]}
+    one_row = {"apply_as_truncates": "op = 't'", "except_column_list": ["op"]}
+    always = {"keys": "id", "sequence_by": "ts", "apply_as_deletes": "op = 'd'"}
+    arguments: dict[str, Any] = {**always, **(history if scd_type == 2 else one_row), **more}
+    return tablefeed.apply_changes(url, events(*given), **arguments)
+
+
+def rows(url: str) -> list[tuple[Any, ...]]:
+    found = tablefeed.open_table(url).to_arrow().to_pylist()
+    return sorted((tuple(row.values()) for row in found), key=lambda row: str(row))
+
+
+def state_files(url: str) -> set[str]:
+    return {path.name for path in (Path(url) / STATE_DIR).glob("*")}
+
+
+# --- one row for each key -------------------------------------------------------------------------------------------
+
+
+def test_01_an_event_that_comes_twice_changes_nothing_the_second_time(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, "a", 1, "u"), (1, "a", 1, "u"))
+    assert apply(url, (1, "a", 1, "u")) == Committed(version=Version(1))
+    assert rows(url) == [(1, "a", 1)]
+
+
+def test_02_a_batch_that_is_committed_is_not_applied_again(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, "a", 1, "u"), app_id="q", txn_version=0)
+    tablefeed.delete(url, "id = 1")
+    again = apply(url, (1, "a", 1, "u"), app_id="q", txn_version=0)
+    assert again == AlreadyApplied(version=Version(2), recorded_txn_version=0)
+    assert rows(url) == []
+
+
+def test_04_05_what_is_older_than_the_row_or_its_delete_is_ignored_in_later_batches(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, "new", 5, "u"), (2, None, 5, "d"))
+    apply(url, (1, "old", 3, "u"), (2, "old", 3, "u"))
+    assert rows(url) == [(1, "new", 5)]
+    apply(url, (2, "newer", 6, "u"))
+    assert rows(url) == [(1, "new", 5), (2, "newer", 6)]
+
+
+def test_07_two_values_at_one_sequence_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    with pytest.raises(TablefeedError, match="id=1 at sequence 1"):
+        apply(url, (1, "a", 1, "u"), (1, "b", 1, "u"), (2, None, 1, "d"))
+    assert (rows(url), state_files(url)) == ([], set())
+    apply(url, (1, "a", 1, "u"), (1, "b", 1, "u"), ties="last")
+    assert rows(url) == [(1, "b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [((None, "a", 1, "u"), "NULL_KEY"), ((1, "a", None, "u"), "NULL_SEQUENCE")],
+    ids=["key", "sequence"],
+)
+def test_10_an_event_without_key_or_sequence_is_refused(tmp_path: Path, event: Event, text: str) -> None:
+    url = a_target(tmp_path)
+    with pytest.raises(TablefeedError, match=text):
+        apply(url, (2, "b", 1, "u"), event)
+    assert rows(url) == []
+
+
+@pytest.mark.parametrize("properties", [VECTORS, {}], ids=["vectors", "copies"])
+def test_14_15_a_row_is_found_in_whatever_partition_it_is(tmp_path: Path, properties: dict[str, str]) -> None:
+    url = str(tmp_path / "target")
+    target = pa.table({"id": [1, 2, 3], "v": ["x", "y", "z"], "ts": [1, 1, 1]})
+    tablefeed.append(url, target, partition_by=["v"], properties={**NEEDED, **properties})
+    apply(url, (1, None, 2, "d"), (2, "z", 2, "u"))
+    assert rows(url) == [(2, "z", 2), (3, "z", 1)]
+
+
+def test_17_a_truncate_takes_what_is_older_and_is_remembered(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, "a", 5, "u"), (2, "b", 9, "u"))
+    apply(url, (0, None, 7, "t"))
+    apply(url, (3, "late", 6, "u"))
+    assert rows(url) == [(2, "b", 9)]
+
+
+def test_18_19_nulls_are_ignored_where_asked_also_between_batches(tmp_path: Path) -> None:
+    url = str(tmp_path / "target")
+    columns = {"id": pa.int64(), "a": pa.string(), "b": pa.string()}
+    tablefeed.append(url, pa.schema(list(columns.items())).empty_table(), properties=NEEDED)
+
+    def sparse(*given: tuple[int, str | None, str | None, int]) -> None:
+        names = ["id", "a", "b", "ts"]
+        kinds = [*columns.values(), pa.int64()]
+        arrays = [pa.array(values, kind) for values, kind in zip(zip(*given, strict=True), kinds, strict=True)]
+        changes = pa.table(arrays, names=names)
+        options: dict[str, Any] = {"except_column_list": ["ts"], "ignore_null_updates": True}
+        tablefeed.apply_changes(url, changes, keys="id", sequence_by="ts", **options)
+
+    sparse((1, "a", None, 3), (1, None, "b", 4))
+    sparse((1, "older", "older", 2), (1, None, None, 9))
+    assert rows(url) == [(1, "a", "b")]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"sequence_by": "id"}, {"ignore_null_updates": True}, {"keys": ["id", "v"]}],
+    ids=["sequence", "nulls", "keys"],
+)
+def test_25_changes_that_are_applied_in_another_way_than_before_are_refused(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, None, 5, "d"))
+    arguments = {"keys": "id", "sequence_by": "ts", "except_column_list": ["op"], **changed}
+    with pytest.raises(SchemaMismatchError, match="AUTOCDC_STATE_DRIFT"):
+        tablefeed.apply_changes(url, events((1, "a", 9, "u")), **arguments)
+    assert rows(url) == []
+
+
+def test_25_the_way_is_known_from_the_first_batch_on_also_where_nothing_is_remembered(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, "a", 5, "u"))
+    with pytest.raises(SchemaMismatchError, match="AUTOCDC_STATE_DRIFT"):
+        apply(url, (1, "b", 9, "u"), keys=["id", "v"])
+    assert rows(url) == [(1, "a", 5)]
+
+
+def test_33_files_that_cannot_have_the_keys_are_not_opened(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    for number in range(4):
+        ids = range(10 * number, 10 * number + 10)
+        tablefeed.append(url, pa.table({"id": ids, "v": ["a"] * 10, "ts": [1] * 10}))
+    others = [add["path"] for add in adds(url) if json.loads(add["stats"])["minValues"]["id"] != 20]
+    for path in others:
+        (Path(url) / path).unlink()
+    apply(url, (20, "b", 2, "u"), (29, None, 2, "d"))
+    (Path(url) / others[0]).parent.mkdir(exist_ok=True)
+    assert (
+        json.loads((Path(url) / "_delta_log" / f"{5:020d}.json").read_text().splitlines()[0])["commitInfo"][
+            "operationMetrics"
+        ]["numTargetRowsUpdated"]
+        == "1"
+    )
+
+
+def adds(url: str) -> list[dict[str, Any]]:
+    log = sorted((Path(url) / "_delta_log").glob("*.json"))
+    return [json.loads(line)["add"] for path in log for line in path.read_text().splitlines() if '"add"' in line[:8]]
+
+
+def test_34_the_change_feed_has_an_update_as_an_update_and_what_stays_not_at_all(tmp_path: Path) -> None:
+    url = a_target(tmp_path, properties={**VECTORS, **FED})
+    apply(url, (1, "a", 1, "u"), (2, "b", 1, "u"), (3, "c", 1, "u"))
+    apply(url, (1, "A", 2, "u"), (2, None, 2, "d"), (3, "c", 1, "u"), (4, "d", 1, "u"))
+    feed = pa.table(DeltaTable(url).load_cdf(starting_version=2)).to_pylist()
+    assert sorted((row["_change_type"], row["id"], row["v"]) for row in feed) == [
+        ("delete", 2, "b"),
+        ("insert", 4, "d"),
+        ("update_postimage", 1, "A"),
+        ("update_preimage", 1, "a"),
+    ]
+
+
+# --- the history of each key ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=lambda order: "".join(map(str, order)))
+def test_21_22_24_a_history_does_not_depend_on_the_order_of_its_batches(tmp_path: Path, order: tuple[int, ...]) -> None:
+    url = a_target(tmp_path, scd_type=2)
+    given: list[Event] = [(1, "a", 10, "u"), (1, "a", 11, "u"), (1, None, 12, "d"), (1, "b", 20, "u")]
+    for number in order:
+        apply(url, given[number], scd_type=2)
+    assert rows(url) == [(1, "a", 10, 12), (1, "b", 20, None)]
+
+
+# --- what is remembered ---------------------------------------------------------------------------------------------
+
+
+def test_many_batches_of_deletes_leave_few_files_of_state(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    for number in range(40):
+        apply(url, (number, None, 5, "d"))
+    named = json.dumps((Path(url) / "_delta_log" / f"{40:020d}.json").read_text())
+    assert sum(name in named for name in state_files(url)) <= 9
+    apply(url, *((number, "late", 4, "u") for number in range(40)))
+    assert rows(url) == []
+
+
+def test_the_state_survives_a_checkpoint_and_the_vacuum_of_others(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, None, 5, "d"))
+    tablefeed.checkpoint(url)
+    DeltaTable(url).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    tablefeed.vacuum(url)
+    (Path(url) / "_delta_log" / f"{1:020d}.json").unlink()
+    apply(url, (1, "late", 4, "u"))
+    assert rows(url) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_histories_end_in_the_same_table_in_any_order_and_any_batches(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    scd_type = 1 + seed % 2
+    url = a_target(tmp_path, scd_type=scd_type, properties={**(VECTORS if seed % 3 else {}), **FED})
+    sequences = chance.sample(range(100), 25)
+    operations = "uuud" if scd_type == 2 else "uuuuddt"
+    given: list[Event] = [
+        (chance.randrange(5), chance.choice(["a", "b", None]), at, chance.choice(operations)) for at in sequences
+    ]
+    left = list(given)
+    while left:
+        batch, left = left[: (size := chance.randint(1, 8))], left[size:]
+        apply(url, *batch, *chance.sample(given[: len(given) - len(left)], 1), scd_type=scd_type)
+    found = Counter(map(str, rows(url)))
+    assert found == Counter(str(row) for key in range(5) for row in folded(key, given, scd_type))
+    replayed: Counter[str] = Counter()
+    for row in tablefeed.changes(url, start_version=0).read_all().to_pylist():
+        sign = 1 if row["_change_type"] in ("insert", "update_postimage") else -1
+        replayed[str(tuple(value for name, value in row.items() if not name.startswith(("_change", "_commit"))))] += (
+            sign
+        )
+    assert +replayed == found
+
+
+def folded(key: int, given: list[Event], scd_type: int) -> list[tuple[Any, ...]]:
+    """What the events of a key make of it, one after the other."""
+    done: list[tuple[Any, ...]] = []
+    now: tuple[Any, ...] | None = None
+    for event_key, value, at, operation in sorted(given, key=lambda event: event[2] or 0):
+        if event_key != key and operation != "t":
+            continue
+        if scd_type == 1:
+            now = (key, value, at) if operation == "u" else None
+        elif not (operation == "u" and now is not None and now[1] == value):
+            done += [] if now is None else [(*now, at)]
+            now = (key, value, at) if operation == "u" else None
+    last = [] if now is None else [now if scd_type == 1 else (*now, None)]
+    return [*done, *last]
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"keys": "nope"}, IllegalOptionError, "nope"),
+        ({"keys": ["id", "ID"]}, IllegalOptionError, "twice"),
+        ({"sequence_by": "nope"}, IllegalOptionError, "nope"),
+        ({"apply_as_deletes": "op"}, IllegalOptionError, "true or false"),
+        ({"apply_as_deletes": "nope = 1"}, IllegalOptionError, "nope"),
+        ({"except_column_list": []}, SchemaMismatchError, "op"),
+        ({"stored_as_scd_type": 2}, SchemaMismatchError, "__START_AT"),
+        ({"stored_as_scd_type": 3}, IllegalOptionError, "must be 1 or 2"),
+        ({"ties": "first"}, IllegalOptionError, "ties"),
+        ({"column_list": ["id"]}, TablefeedError, "column_list"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_by_name(
+    tmp_path: Path, arguments: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    url = a_target(tmp_path)
+    given = {"keys": "id", "sequence_by": "ts", "except_column_list": ["op"], **arguments}
+    with pytest.raises(error, match=text):
+        tablefeed.apply_changes(url, events((1, "a", 1, "u")), **given)
+    assert (rows(url), state_files(url)) == ([], set())
+
+
+def test_a_table_whose_log_cannot_name_the_state_is_refused_by_name(tmp_path: Path) -> None:
+    url = str(tmp_path / "target")
+    tablefeed.append(url, pa.table({"id": [1], "v": ["a"], "ts": [1]}))
+    with pytest.raises(UnsupportedFeatureError, match="domainMetadata"):
+        apply(url, (1, "b", 2, "u"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        Path.unlink,
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-1] + b"x"),
+        lambda path: pq.write_table(pa.table({"id": [1]}), path),
+        lambda path: pq.write_table(pq.read_table(path).slice(1), path),
+    ],
+    ids=["gone", "empty", "no Parquet", "other columns", "fewer rows"],
+)
+def test_what_cannot_be_remembered_is_an_error_and_never_nothing(tmp_path: Path, damage: Any) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, None, 5, "d"), (2, None, 5, "d"))
+    (name,) = state_files(url)
+    damage(Path(url) / STATE_DIR / name)
+    with pytest.raises(DataFileError, match=f"{name} of .*target keeps the order"):
+        apply(url, (1, "late", 4, "u"))
+    assert rows(url) == []
+
+
+@pytest.mark.parametrize(
+    "configuration", ['{"how":"","files":[],"truncatedAt":null}', '{"how":{},"files":[{"path":1,"rows":1}]}', "[]"]
+)
+def test_a_domain_that_another_writer_set_is_refused(tmp_path: Path, configuration: str) -> None:
+    url = a_target(tmp_path)
+    domain = {"domain": "tablefeed.applyChanges", "configuration": configuration, "removed": False}
+    (Path(url) / "_delta_log" / f"{1:020d}.json").write_text(json.dumps({"domainMetadata": domain}))
+    with pytest.raises(LogError, match="does not say where the order"):
+        apply(url, (1, "late", 4, "u"))
+
+
+def test_a_sequence_that_the_table_holds_less_exactly_is_remembered_beside_it(tmp_path: Path) -> None:
+    """A float has no 16777217: it would be the same sequence as 16777216."""
+    url = str(tmp_path / "target")
+    empty = pa.schema([("id", pa.int64()), ("v", pa.string()), ("ts", pa.float32())]).empty_table()
+    tablefeed.append(url, empty, properties=NEEDED)
+    for value, at in (("a", 2.0**24), ("b", 2.0**24 + 1), ("late", 2.0**24)):
+        changes = pa.table({"id": [1], "v": [value], "ts": [at]})
+        tablefeed.apply_changes(url, changes, keys="id", sequence_by="ts", ties="last")
+    assert [row[1] for row in rows(url)] == ["b"]
+
+
+def test_25_a_history_with_other_columns_that_begin_no_version_is_refused(tmp_path: Path) -> None:
+    url = str(tmp_path / "target")
+    columns = {"id": pa.int64(), "v": pa.string(), "w": pa.string(), **INTERVAL}
+    tablefeed.append(url, pa.schema(list(columns.items())).empty_table(), properties=NEEDED)
+    changes = pa.table({"id": [1, 1], "v": ["a", "a"], "w": ["x", "y"], "ts": [1, 2]})
+    arguments: dict[str, Any] = {"keys": "id", "sequence_by": "ts", "stored_as_scd_type": 2}
+    arguments |= {"track_history_column_list": ["V"]}
+    tablefeed.apply_changes(url, changes, except_column_list=["ts", "w"], **arguments)
+    with pytest.raises(SchemaMismatchError, match="untrackedColumns was"):
+        tablefeed.apply_changes(url, changes, except_column_list=["ts"], **arguments)
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.int32(), pa.float64(), pa.string()], ids=str)
+def test_a_history_whose_interval_cannot_hold_the_sequence_is_refused(tmp_path: Path, kind: pa.DataType) -> None:
+    url = str(tmp_path / "target")
+    columns = {"id": pa.int64(), "v": pa.string(), "__START_AT": kind, "__END_AT": kind}
+    tablefeed.append(url, pa.schema(list(columns.items())).empty_table(), properties=NEEDED)
+    with pytest.raises(SchemaMismatchError, match="sequence_by, which is long: __START_AT is"):
+        apply(url, (1, "a", 1, "u"), scd_type=2)
+    assert rows(url) == []
+
+
+def test_times_that_lose_digits_are_refused_by_name(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    changes = events((1, "a", 1, "u")).append_column("at", pa.array([1], pa.timestamp("ns")))
+    arguments: dict[str, Any] = {"keys": "id", "except_column_list": ["op", "at"]}
+    with pytest.raises(SchemaMismatchError, match=r"sequence of the changes for .*target is timestamp\[ns\]"):
+        tablefeed.apply_changes(url, changes, sequence_by="at", **arguments)
+    with pytest.raises(SchemaMismatchError, match=r"column at of the changes for .*target is timestamp\[ns\]"):
+        tablefeed.apply_changes(url, changes, sequence_by="ts", apply_as_deletes="op = 'd'", **arguments)
+
+
+# --- columns with rules ---------------------------------------------------------------------------------------------
+
+
+def a_target_with(path: Path, feature: str, *columns: dict[str, Any], properties: dict[str, str] = VECTORS) -> str:
+    """An empty table with the columns id, v and ts, in which `columns` take the place of those of their names."""
+    url = a_target(path, properties=properties)
+    log = Path(url) / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines() if line]
+    for action in actions:
+        if "metaData" in action:
+            schema = json.loads(action["metaData"]["schemaString"])
+            fields = {field["name"]: field for field in schema["fields"]}
+            fields |= {
+                column["name"]: {"type": "long", "nullable": True, "metadata": {}, **column} for column in columns
+            }
+            action["metaData"]["schemaString"] = json.dumps({**schema, "fields": list(fields.values())})
+        if "protocol" in action:
+            action["protocol"]["writerFeatures"].append(feature)
+    log.write_text("\n".join(map(json.dumps, actions)))
+    return url
+
+
+@pytest.mark.parametrize("properties", [VECTORS, {**VECTORS, **FED}], ids=["plain", "fed"])
+@pytest.mark.parametrize(
+    ("feature", "rule", "before", "after"),
+    [
+        ("generatedColumns", {"delta.generationExpression": "ts * 10"}, 10, 20),
+        ("allowColumnDefaults", {"CURRENT_DEFAULT": "7"}, 7, 7),
+    ],
+    ids=["generated", "default"],
+)
+def test_a_rule_fills_the_column_that_events_do_not_fill(
+    tmp_path: Path, feature: str, rule: dict[str, str], before: int, after: int, properties: dict[str, str]
+) -> None:
+    url = a_target_with(tmp_path, feature, {"name": "x", "metadata": rule}, properties=properties)
+    apply(url, (1, "a", 1, "u"))
+    assert rows(url) == [(1, "a", 1, before)]
+    apply(url, (1, "b", 2, "u"), (2, "c", 2, "u"))
+    assert rows(url) == [(1, "b", 2, after), (2, "c", 2, after)]
+    if properties.keys() >= FED.keys():
+        feed = tablefeed.changes(url, start_version=2).read_all().to_pylist()
+        expected = [("insert", after), ("update_postimage", after), ("update_preimage", before)]
+        assert sorted((row["_change_type"], row["x"]) for row in feed) == expected
+
+
+def test_what_neither_events_nor_rules_fill_is_null_in_a_new_row_and_stays_in_an_old_one(tmp_path: Path) -> None:
+    url = str(tmp_path / "target")
+    target = pa.table({"id": [1], "v": ["a"], "ts": [1], "p": ["x"]})
+    tablefeed.append(url, target, partition_by=["p"], properties={**NEEDED, **VECTORS})
+    apply(url, (1, "b", 2, "u"), (2, "c", 2, "u"))
+    assert rows(url) == [(1, "b", 2, "x"), (2, "c", 2, None)]
+
+
+def test_a_table_with_an_identity_column_is_refused(tmp_path: Path) -> None:
+    marks = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    url = a_target_with(tmp_path, "identityColumns", {"name": "x", "metadata": marks})
+    with pytest.raises(SchemaMismatchError, match=r"target has identity columns \(x\)"):
+        apply(url, (1, "a", 1, "u"))
+    assert rows(url) == []
+
+
+def test_14_a_delete_with_its_key_alone_is_applied_where_other_columns_take_no_null(tmp_path: Path) -> None:
+    url = a_target_with(tmp_path, "invariants", {"name": "v", "type": "string", "nullable": False})
+    apply(url, (1, "a", 1, "u"), (2, "b", 1, "u"))
+    apply(url, (1, None, 2, "d"))
+    with pytest.raises(TablefeedError, match="NOT_NULL_CONSTRAINT_VIOLATED"):
+        apply(url, (3, None, 2, "u"))
+    assert rows(url) == [(2, "b", 1)]

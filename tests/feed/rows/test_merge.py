@@ -1,0 +1,233 @@
+"""`tablefeed.merge` on the local disk: clauses in their order, what matches, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tablefeed
+from feed.rows.test_delete_and_update import FED, VECTORS, a_table, changes, every_table, rows, unnamed_files
+from tablefeed import Committed, Delete, Insert, Update
+from tablefeed.errors import IllegalOptionError, InvalidRowsError, SchemaMismatchError
+from tablefeed.model.actions import Version
+
+UPSERT: dict[str, Any] = {"matched": [Update()], "not_matched": [Insert()]}
+
+
+def source(*given: tuple[int | None, int, str | None]) -> pa.Table:
+    ids, places, values = zip(*given, strict=True)
+    return pa.table(
+        {"id": pa.array(ids, pa.int64()), "p": pa.array(places, pa.int64()), "v": pa.array(values, pa.string())}
+    )
+
+
+def values(url: str) -> dict[int, str | None]:
+    found = rows(url)
+    assert len({row["id"] for row in found}) == len(found)
+    return {row["id"]: row["v"] for row in found}
+
+
+@every_table
+@pytest.mark.parametrize("on", ["id", "target.id = source.id", "source.ID = target.id AND source.v IS NOT NULL"])
+def test_rows_that_match_are_updated_and_others_are_inserted(
+    tmp_path: Path, properties: Mapping[str, str], on: str
+) -> None:
+    url = a_table(tmp_path, properties)
+    before = values(url)
+    given = source((1, 1, "new"), (11, 0, "new"), (20, 7, "new"))
+    tablefeed.merge(url, given, on=on if " " in on else [on], **UPSERT)
+    assert values(url) == {**before, 1: "new", 11: "new", 20: "new"}
+    assert not unnamed_files(url)
+
+
+def test_the_first_clause_whose_condition_is_true_decides(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    tablefeed.merge(
+        url,
+        source((1, 0, "d"), (2, 0, "u"), (3, 0, "n"), (30, 0, "d"), (31, 0, "i")),
+        on=["id"],
+        matched=[
+            Delete(where="source.v = 'd'"),
+            Update(set={"v": "concat(target.v, source.v)"}, where="source.v = 'u'"),
+        ],
+        not_matched=[Insert(values={"id": "source.id", "p": "9"}, where="source.v <> 'd'")],
+    )
+    assert {key: value for key, value in values(url).items() if key in (1, 2, 3, 30, 31)} == {
+        2: "v2u",
+        3: "v3",
+        31: None,
+    }
+
+
+def test_rows_of_the_table_that_the_source_does_not_have_go_or_change(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    tablefeed.merge(
+        url,
+        source((1, 0, "a"), (12, 0, "a")),
+        on=["id"],
+        not_matched_by_source=[Delete(where="target.id < 10"), Update(set={"v": "'gone'"})],
+    )
+    assert values(url) == {1: "v1", 10: "gone", 11: "gone", 12: None}
+
+
+def test_a_null_matches_nothing(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    tablefeed.merge(url, source((None, 0, "a")), on=["id"], matched=[Delete()])
+    assert len(values(url)) == 13
+
+
+def test_several_rows_for_one_row_of_the_table_are_refused_unless_it_is_deleted(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    twice = source((1, 0, "a"), (1, 0, "b"))
+    with pytest.raises(InvalidRowsError, match="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"):
+        tablefeed.merge(url, twice, on=["id"], **UPSERT)
+    tablefeed.merge(url, twice, on=["id"], matched=[Update(where="source.v = 'a'")])
+    assert values(url)[1] == "a"
+    tablefeed.merge(url, twice, on=["id"], matched=[Delete()])
+    assert 1 not in values(url)
+
+
+@pytest.mark.parametrize("properties", [FED, {**VECTORS, **FED}], ids=["copies", "vectors"])
+def test_the_change_feed_has_updates_inserts_and_deletes(tmp_path: Path, properties: Mapping[str, str]) -> None:
+    url = a_table(tmp_path, properties)
+    tablefeed.merge(
+        url,
+        source((1, 1, "new"), (2, 0, "d"), (20, 0, "new")),
+        on=["id"],
+        matched=[Delete(where="source.v = 'd'"), Update()],
+        not_matched=[Insert()],
+    )
+    assert changes(url, 2) == [
+        ("delete", 2, "v2"),
+        ("insert", 20, "new"),
+        ("update_postimage", 1, "new"),
+        ("update_preimage", 1, "v1"),
+    ]
+
+
+def test_a_merge_that_changes_nothing_is_not_committed(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    outcome = tablefeed.merge(url, source((99, 0, "a")), on=["id"], matched=[Update()])
+    assert outcome == Committed(version=Version(1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"on": ["nope"]}, IllegalOptionError, "nope"),
+        ({"on": "target.id > source.id"}, IllegalOptionError, "must compare"),
+        ({"on": "target.id = source.id AND nope(1)"}, IllegalOptionError, "nope"),
+        ({"matched": [Update(set={"x": "1"})]}, IllegalOptionError, "x"),
+        ({"matched": [Insert()]}, IllegalOptionError, "tablefeed.Update or tablefeed.Delete"),
+        ({"matched": [Delete(where="source.nope = 1")]}, IllegalOptionError, "nope"),
+        ({"not_matched": [Insert(values={"v": "target.v"})]}, IllegalOptionError, "target"),
+        ({"not_matched": [Insert(where="1 / 0 = source.id")]}, InvalidRowsError, "1 / 0"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused_by_name(
+    tmp_path: Path, arguments: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    url = a_table(tmp_path)
+    before = values(url)
+    with pytest.raises(error, match=text):
+        tablefeed.merge(url, source((1, 0, "a"), (50, 0, "b")), **{"on": ["id"], **UPSERT, **arguments})
+    assert values(url) == before
+    assert not unnamed_files(url)
+
+
+def test_columns_that_the_table_lacks_are_refused_by_name(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    with pytest.raises(SchemaMismatchError, match="extra"):
+        tablefeed.merge(url, source((1, 0, "a")).append_column("extra", [[1]]), on=["id"], **UPSERT)
+
+
+def test_a_null_key_matches_no_row_and_hides_none(tmp_path: Path) -> None:
+    url = str(tmp_path / "table")
+    many = list(range(100))
+    tablefeed.append(url, pa.table({"id": [*many, None], "n": [0] * 101}), properties=VECTORS)
+    tablefeed.append(url, pa.table({"id": [1000], "n": [0]}))
+    given = pa.table({"id": [*many, 1000, None], "n": [1] * 102})
+    tablefeed.merge(url, given, on=["id"], matched=[Update()], not_matched=[Insert()])
+    found = tablefeed.open_table(url).to_arrow()
+    nulls = found.filter(pc.is_null(found["id"]))["n"].to_pylist()
+    assert (sorted(nulls), found.num_rows, pc.sum(found["n"]).as_py()) == ([0, 1], 103, 102)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "given"),
+    [
+        (pa.decimal128(10, 1), "1.3", pa.array(["1.25"]).cast(pa.decimal128(10, 2))),
+        (pa.float32(), "0.1", pa.array([0.1])),
+        (pa.date32(), "2024-01-01", pa.array(["2024-01-01 12:00:00"]).cast(pa.timestamp("us"))),
+        (pa.int32(), "1", pa.array(["1.25"]).cast(pa.decimal128(10, 2))),
+    ],
+    ids=["decimals", "floats", "dates", "integers"],
+)
+def test_a_key_that_the_type_of_the_table_rounds_matches_no_row(
+    tmp_path: Path, kind: pa.DataType, stored: str, given: pa.Array
+) -> None:
+    url = str(tmp_path / "table")
+    tablefeed.append(url, pa.table({"id": pa.array([stored]).cast(kind), "v": ["old"]}))
+    tablefeed.merge(url, pa.table({"id": given, "v": ["new"]}), on=["id"], matched=[Update(set={"v": "source.v"})])
+    assert tablefeed.open_table(url).to_arrow()["v"].to_pylist() == ["old"]
+
+
+def test_keys_of_other_types_match_where_they_are_equal(tmp_path: Path) -> None:
+    url = str(tmp_path / "table")
+    stored = {"id": pa.array([1, 2], pa.int32()), "f": pa.array([0.5, float("nan")], pa.float32()), "v": ["a", "b"]}
+    tablefeed.append(url, pa.table(stored))
+    given = pa.table({"id": pa.array([1, 2], pa.int64()), "f": [0.5, float("nan")]})
+    tablefeed.merge(url, given, on=["id", "f"], matched=[Update(set={"v": "'new'"})])
+    assert tablefeed.open_table(url).to_arrow()["v"].to_pylist() == ["new", "new"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "given"), [([1], [1.0]), (["1"], [1]), ([{"a": 1}], [{"a": 1}]), ([[1]], [[1]])], ids=str
+)
+def test_keys_that_cannot_be_compared_are_refused_by_name(tmp_path: Path, stored: list[Any], given: list[Any]) -> None:
+    url = str(tmp_path / "table")
+    tablefeed.append(url, pa.table({"id": stored}))
+    with pytest.raises(IllegalOptionError, match="cast the source's column"):
+        tablefeed.merge(url, pa.table({"id": given}), on=["id"], matched=[Delete()])
+
+
+def test_a_merge_that_only_inserts_takes_several_rows_that_match_one(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    tablefeed.merge(url, source((1, 1, "a"), (1, 1, "b"), (20, 0, "new")), on=["id"], not_matched=[Insert()])
+    assert (values(url)[1], values(url)[20]) == ("v1", "new")
+
+
+def test_a_name_with_a_backtick_is_a_name(tmp_path: Path) -> None:
+    url = str(tmp_path / "table")
+    tablefeed.append(url, pa.table({"id": [1], "a`b": ["old"]}))
+    tablefeed.merge(url, pa.table({"id": [1], "a`b": ["new"]}), on=["id"], matched=[Update()])
+    assert tablefeed.open_table(url).to_arrow()["a`b"].to_pylist() == ["new"]
+
+
+def test_a_column_of_variants_is_copied_and_no_expression_names_it(tmp_path: Path) -> None:
+    url = str(tmp_path / "table")
+    parts = [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
+    five = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x05"}
+    tablefeed.append(
+        url,
+        pa.table({"id": [1], "s": pa.array([five], pa.struct(parts))}),
+        properties={"delta.feature.variantType": "supported"},
+    )
+    log = Path(url) / "_delta_log" / f"{0:020d}.json"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (metadata,) = (line["metaData"] for line in lines if "metaData" in line)
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][1]["type"] = "variant"
+    metadata["schemaString"] = json.dumps(schema)
+    log.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    given = pa.table({"id": [1]})
+    tablefeed.merge(url, given, on=["id"], matched=[Update(set={"id": "target.id + 30"})])
+    assert tablefeed.open_table(url).to_arrow().to_pylist() == [{"id": 31, "s": five}]
+    with pytest.raises(IllegalOptionError, match=r"target\.s"):
+        tablefeed.merge(url, pa.table({"id": [31]}), on=["id"], matched=[Delete(where="target.s IS NULL")])
