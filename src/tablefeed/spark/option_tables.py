@@ -515,7 +515,7 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
         text,
         doc="Overwrite only the rows for which this predicate is true; it must be true for the written rows. The "
         "syntax is that of `where`, and it needs sqlglot too. If it names columns that are not partition columns, "
-        "the driver rewrites the files that have such rows.",
+        "the driver takes these rows out of their files.",
     ),
     OptionSpec(
         "partitionOverwriteMode",

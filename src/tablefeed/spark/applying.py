@@ -1,0 +1,230 @@
+"""`tablefeed.spark.apply_changes`: change events of a DataFrame applied to a table, exactly once for each micro-batch.
+
+A batch is divided by key among tasks. Each task folds its events, finds the rows of its keys, and writes files; the
+driver joins what the tasks report, and commits. So the driver holds bitmaps and lists of files, and no row.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - Spark's habit
+
+from tablefeed.errors import MissingPathError, UnsupportedOptionError, naming
+from tablefeed.feed.api.append import txn_of
+from tablefeed.feed.api.row_changes import asking, change
+from tablefeed.feed.arguments import location, store_options, whole_number
+from tablefeed.feed.rows.apply import Batch, Part, applied_part, check, joined
+from tablefeed.feed.rows.attempts import changeable
+from tablefeed.feed.rows.folding import Folding
+from tablefeed.feed.rows.incoming import Asking, batch_of
+from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
+from tablefeed.feed.snapshot.known_state import newest_state
+from tablefeed.feed.stream.query_id import query_id
+from tablefeed.feed.upkeep.after_commit import now_ms
+from tablefeed.feed.upkeep.background import waited_for
+from tablefeed.feed.write.target_rows import TargetRows
+from tablefeed.model.actions import Txn, Version
+from tablefeed.spark.sink import QUERY_ID
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from tablefeed.feed.commit.transaction import Transaction
+    from tablefeed.feed.snapshot.table_log import Snapshot
+    from tablefeed.model.outcome import AlreadyApplied, Committed
+
+_ORDER = "__ORDER"
+"""The column that keeps the order of arrival while rows move to their tasks."""
+
+_CONNECT_TASKS = 4
+"""How many tasks a batch has by default where Spark does not say how many run at once (Spark Connect)."""
+
+
+def apply_changes(
+    changes: DataFrame,
+    target: str,
+    *,
+    keys: str | Sequence[str],
+    sequence_by: str | Sequence[str],
+    apply_as_deletes: str | None = None,
+    apply_as_truncates: str | None = None,
+    column_list: Sequence[str] | None = None,
+    except_column_list: Sequence[str] | None = None,
+    ignore_null_updates: bool = False,
+    ignore_null_updates_column_list: Sequence[str] | None = None,
+    ignore_null_updates_except_column_list: Sequence[str] | None = None,
+    stored_as_scd_type: Literal[1, 2] = 1,
+    track_history_column_list: Sequence[str] | None = None,
+    track_history_except_column_list: Sequence[str] | None = None,
+    ties: Literal["fail", "last"] = "fail",
+    checkpoint_location: str | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    query_name: str | None = None,
+    app_id: str | None = None,
+    txn_version: int | None = None,
+    tasks: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> StreamingQuery | Committed | AlreadyApplied:
+    """Applies the events of `changes`, a streaming or batch DataFrame, to the table at `target`.
+
+    A streaming DataFrame needs `checkpoint_location`; the query is started and returned, and each of its micro-batches
+    is one commit, made once: its txn has the query's id and the batch's number. `trigger` are the arguments of
+    `DataStreamWriter.trigger`, such as {"availableNow": True}. A batch DataFrame is applied in one commit, with
+    `app_id` and `txn_version` once. `tasks` is the number of tasks of a batch; each reads the key columns of the files
+    that may have its keys. All else is as for `tablefeed.apply_changes`.
+    """
+    asked = asking(
+        keys=keys,
+        sequence_by=sequence_by,
+        apply_as_deletes=apply_as_deletes,
+        apply_as_truncates=apply_as_truncates,
+        column_list=column_list,
+        except_column_list=except_column_list,
+        ignore_null_updates=ignore_null_updates,
+        ignore_null_updates_column_list=ignore_null_updates_column_list,
+        ignore_null_updates_except_column_list=ignore_null_updates_except_column_list,
+        stored_as_scd_type=stored_as_scd_type,
+        track_history_column_list=track_history_column_list,
+        track_history_except_column_list=track_history_except_column_list,
+        ties=ties,
+    )
+    work = _Work(
+        location=location(target),
+        storage_options=store_options(storage_options),
+        asked=asked,
+        tasks=None if tasks is None else whole_number(tasks, argument="tasks", least=1),
+    )
+    if not changes.isStreaming:
+        of_streams = {"checkpoint_location": checkpoint_location, "trigger": trigger, "query_name": query_name}
+        for name, given in of_streams.items():
+            if given is not None:
+                raise UnsupportedOptionError(option=name, remedy="Only a streaming DataFrame has it: leave it out.")
+        return work.apply(changes, txn_of(app_id, txn_version))
+    if app_id is not None or txn_version is not None:
+        remedy = "A stream's batches have the query's id and their number: leave both out."
+        raise UnsupportedOptionError(option="app_id", remedy=remedy)
+    if checkpoint_location is None:
+        raise MissingPathError("A stream of changes needs a checkpoint. Give checkpoint_location.")
+    work.check(changes)
+    writer = changes.writeStream.foreachBatch(work.batch_function(checkpoint_location))
+    writer = writer.option("checkpointLocation", checkpoint_location)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    return (writer if trigger is None else writer.trigger(**trigger)).start()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What is applied to which table, and by how many tasks (None: as many as run at once)."""
+
+    location: str
+    storage_options: Mapping[str, str]
+    asked: Asking
+    tasks: int | None
+
+    def check(self, changes: DataFrame) -> None:
+        """Raises as `apply` does for events of the columns of `changes`, whatever they are."""
+        with naming(self.location):
+            target = TargetRows(_snapshot(self.location, self.storage_options, None))
+            check(target, self._folding(changes, target))
+
+    @waited_for()
+    def apply(self, changes: DataFrame, txn: Txn | None) -> Committed | AlreadyApplied:
+        """Applies one batch."""
+        log, state = newest_state(self.location, self.storage_options)
+
+        def prepared(target: TargetRows) -> Transaction | None:
+            how = self._folding(changes, target)
+            check(target, how)
+            parts = self._parts(changes, how, target.snapshot.version)
+            return joined(target, parts, how, txn=txn, now_ms=now_ms())
+
+        return change(log, state, prepared, txn=txn)
+
+    def batch_function(self, checkpoint_location: str) -> Callable[[DataFrame, int], None]:
+        """Gives what `foreachBatch` calls. The id of the query is in its checkpoint by then."""
+
+        def apply_batch(batch: DataFrame, batch_id: int) -> None:
+            app_id = _query_id(batch, checkpoint_location, self.storage_options)
+            self.apply(batch, Txn(app_id=app_id, txn_version=batch_id))
+
+        return apply_batch
+
+    def _folding(self, changes: DataFrame, target: TargetRows) -> Folding:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        return self._batch(to_arrow_schema(changes.schema).empty_table(), target.snapshot).how
+
+    def _parts(self, changes: DataFrame, how: Folding, version: Version) -> list[Part]:
+        """Runs the tasks; each has all events of its keys."""
+        tasks, asked = self.tasks or _tasks_at_once(changes), self.asked
+        if asked.apply_as_truncates is not None and not changes.where(asked.apply_as_truncates).isEmpty():
+            tasks = 1  # a truncate takes rows of any key
+        rows = changes.withColumn(_ORDER, F.monotonically_increasing_id())
+        divided = rows.repartition(tasks, *(F.col(f"`{name}`") for name in how.keys))
+        task = _Task(work=self, version=version, now_ms=now_ms())
+        found = divided.mapInArrow(task, "part binary").toArrow()
+        # What our own tasks made in this query.
+        return [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
+
+    def _batch(self, events: pa.Table, snapshot: Snapshot) -> Batch:
+        return batch_of(events, self.asked, snapshot.schema, snapshot.metadata.partition_columns)
+
+    def part(self, batches: Iterator[pa.RecordBatch], version: Version, *, now: int) -> Part | None:
+        """Applies the events of one task; None where it has none."""
+        from pyspark import TaskContext
+
+        found = list(batches)
+        if not sum(batch.num_rows for batch in found):
+            return None
+        events = pa.Table.from_batches(found).sort_by(_ORDER).drop_columns([_ORDER])
+        snapshot = _snapshot(self.location, self.storage_options, version)
+        context = TaskContext.get()
+        task = 0 if context is None else context.partitionId()
+        with naming(self.location):
+            return applied_part(TargetRows(snapshot), self._batch(events, snapshot), task=task, now_ms=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """What a task of Spark calls with its events."""
+
+    work: _Work
+    version: Version
+    now_ms: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        part = self.work.part(batches, self.version, now=self.now_ms)
+        if part is not None:
+            yield pa.record_batch({"part": pa.array([pickle.dumps(part)], pa.binary())})
+
+
+def _snapshot(location: str, storage_options: Mapping[str, str], version: Version | None) -> DeltaSnapshot:
+    """Gives the table as of `version`, None: the newest. The process knows it from the batch before, as a rule."""
+    log, state = newest_state(location, storage_options)
+    is_it = version is None or (state is not None and state.version == version)
+    return changeable(state if is_it else log.load(version))
+
+
+def _query_id(batch: DataFrame, checkpoint_location: str, storage_options: Mapping[str, str]) -> str:
+    """Gives the id of the query, which stays the same when it is started again from its checkpoint."""
+    try:
+        known = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    except Exception:  # noqa: BLE001 - Spark Connect has no context, and says so by an error of several classes
+        known = None
+    if known is not None:
+        return str(known)
+    return query_id(checkpoint_location, storage_options)
+
+
+def _tasks_at_once(changes: DataFrame) -> int:
+    try:
+        return int(changes.sparkSession.sparkContext.defaultParallelism)
+    except Exception:  # noqa: BLE001 - as above
+        return _CONNECT_TASKS

@@ -1,0 +1,151 @@
+"""`tablefeed.spark.apply_changes`: change events applied to a table by a stream or a batch, also on Connect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+import tablefeed.spark
+from feed.rows.test_apply_changes import Event, a_target, apply, events, rows
+from spark.test_sink import forget_last_batch
+from tablefeed import AlreadyApplied, Committed
+from tablefeed.errors import MissingPathError, SchemaMismatchError, TablefeedError, UnsupportedOptionError
+from tablefeed.model.actions import Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+ARGUMENTS: dict[str, Any] = {
+    "keys": "id",
+    "sequence_by": "ts",
+    "apply_as_deletes": "op = 'd'",
+    "except_column_list": ["op"],
+}
+
+
+def feed(path: Path, *commits: list[Event]) -> Path:
+    """A table of events, each list of them one commit."""
+    for commit in commits:
+        tablefeed.append(path, events(*commit))
+    return path
+
+
+def run(session: SparkSession, source: Path, target: str, checkpoint: Path, **more: Any) -> str:
+    """Applies all that is there, one commit of the source a batch; gives the query's id."""
+    stream = session.readStream.format("tablefeed").option("maxFilesPerTrigger", 1).load(str(source))
+    query = tablefeed.spark.apply_changes(
+        stream, target, **{**ARGUMENTS, **more}, checkpoint_location=str(checkpoint), trigger={"availableNow": True}
+    )
+    assert not isinstance(query, Committed | AlreadyApplied)
+    query.awaitTermination()
+    return str(query.id)
+
+
+def batch(session: SparkSession, *given: Event) -> DataFrame:
+    return session.createDataFrame(list(given), "id long, v string, ts long, op string")
+
+
+def txns(target: str) -> list[tuple[str, int]]:
+    """The txns of the commits, in their order."""
+    lines = [
+        json.loads(line)
+        for path in sorted((Path(target) / "_delta_log").glob("*.json"))
+        for line in path.read_text().splitlines()
+    ]
+    return [(line["txn"]["appId"], line["txn"]["version"]) for line in lines if "txn" in line]
+
+
+def test_each_micro_batch_is_one_commit_and_order_holds_between_them(session: SparkSession, tmp_path: Path) -> None:
+    target = a_target(tmp_path)
+    source = feed(
+        tmp_path / "source",
+        [(1, "a", 1, "u"), (2, "b", 1, "u"), (3, "c", 2, "u")],
+        [(1, "A", 5, "u"), (2, None, 6, "d"), (4, "d", 1, "u")],
+        [(1, "late", 3, "u"), (2, "late", 3, "u"), (5, "e", 1, "u")],
+    )
+    query_id = run(session, source, target, tmp_path / "checkpoint")
+    assert rows(target) == [(1, "A", 5), (3, "c", 2), (4, "d", 1), (5, "e", 1)]
+    assert txns(target) == [(query_id, 0), (query_id, 1), (query_id, 2)]
+
+
+def test_a_batch_that_spark_runs_again_after_a_restart_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    target, checkpoint = a_target(tmp_path), tmp_path / "checkpoint"
+    source = feed(tmp_path / "source", [(1, "a", 1, "u")], [(2, "b", 1, "u"), (1, None, 2, "d")])
+    query_id = run(spark, source, target, checkpoint)
+    forget_last_batch(checkpoint)
+    tablefeed.delete(target, "id = 2")
+    feed(source, [(3, "c", 1, "u")])
+    assert run(spark, source, target, checkpoint) == query_id
+    assert rows(target) == [(3, "c", 1)]
+    assert txns(target) == [(query_id, 0), (query_id, 1), (query_id, 2)]
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_a_batch_has_the_same_outcome_in_any_number_of_tasks(spark: SparkSession, tmp_path: Path, tasks: int) -> None:
+    target, beside = a_target(tmp_path), a_target(tmp_path / "beside")
+    first: list[Event] = [(number, "a", number % 7, "ud"[number % 3 == 0]) for number in range(60)]
+    second: list[Event] = [(number, "b", 3, "u") for number in range(0, 80, 2)]
+    for given in (first, second):
+        tablefeed.spark.apply_changes(batch(spark, *given), target, **ARGUMENTS, tasks=tasks)
+        apply(beside, *given)
+    assert rows(target) == rows(beside)
+
+
+def test_a_truncate_takes_rows_whatever_task_their_key_would_be_in(spark: SparkSession, tmp_path: Path) -> None:
+    target = a_target(tmp_path)
+    apply(target, *((number, "a", 1 + number % 2 * 8, "u") for number in range(10)))
+    given = batch(spark, (0, None, 5, "t"), (20, "late", 4, "u"), (21, "b", 6, "u"))
+    tablefeed.spark.apply_changes(given, target, **ARGUMENTS, apply_as_truncates="op = 't'", tasks=4)
+    assert [row[0] for row in rows(target)] == [1, 21, 3, 5, 7, 9]
+
+
+def test_a_batch_with_a_txn_is_applied_once(session: SparkSession, tmp_path: Path) -> None:
+    target = a_target(tmp_path)
+    given = batch(session, (1, "a", 1, "u"))
+    once: dict[str, Any] = {"app_id": "job", "txn_version": 1}
+    assert tablefeed.spark.apply_changes(given, target, **ARGUMENTS, **once) == Committed(version=Version(1))
+    again = tablefeed.spark.apply_changes(given, target, **ARGUMENTS, **once)
+    assert again == AlreadyApplied(version=Version(1), recorded_txn_version=1)
+
+
+def test_a_history_is_kept_by_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    target = a_target(tmp_path, scd_type=2)
+    source = feed(tmp_path / "source", [(1, "a", 10, "u")], [(1, "b", 20, "u")], [(1, "late", 15, "u")])
+    run(spark, source, target, tmp_path / "c", stored_as_scd_type=2, except_column_list=["op", "ts"])
+    assert rows(target) == [(1, "a", 10, 15), (1, "b", 20, None), (1, "late", 15, 20)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"checkpoint_location": None}, MissingPathError),
+        ({"app_id": "job", "txn_version": 1}, UnsupportedOptionError),
+        ({"keys": "nope"}, TablefeedError),
+        ({"except_column_list": None}, SchemaMismatchError),
+    ],
+    ids=["no checkpoint", "a txn", "keys", "columns"],
+)
+def test_a_stream_that_cannot_be_applied_is_refused_before_it_starts(
+    spark: SparkSession, tmp_path: Path, arguments: dict[str, Any], error: type[Exception]
+) -> None:
+    target = a_target(tmp_path)
+    stream = spark.readStream.format("tablefeed").load(str(feed(tmp_path / "source", [(1, "a", 1, "u")])))
+    given = {**ARGUMENTS, "checkpoint_location": str(tmp_path / "checkpoint"), **arguments}
+    with pytest.raises(error):
+        tablefeed.spark.apply_changes(stream, target, **given)
+    assert not spark.streams.active
+
+
+def test_the_rows_of_a_bad_batch_end_the_query_and_nothing_is_committed(spark: SparkSession, tmp_path: Path) -> None:
+    target = a_target(tmp_path)
+    source = feed(tmp_path / "source", [(1, "a", 1, "u"), (1, "b", 1, "u")])
+    with pytest.raises(Exception, match="Make sequence_by finer"):
+        run(spark, source, target, tmp_path / "checkpoint")
+    assert (tablefeed.open_table(target).version, pa.table(tablefeed.open_table(target).to_arrow()).num_rows) == (0, 0)
