@@ -90,7 +90,7 @@ def test_a_batch_that_spark_runs_again_after_a_restart_changes_nothing(spark: Sp
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_a_batch_has_the_same_outcome_in_any_number_of_tasks(spark: SparkSession, tmp_path: Path, tasks: int) -> None:
     target, beside = a_target(tmp_path), a_target(tmp_path / "beside")
-    first: list[Event] = [(number, "a", number % 7, "ud"[number % 3 == 0]) for number in range(60)]
+    first: list[Event] = [(number, "a", number % 7 * 2, "ud"[number % 3 == 0]) for number in range(60)]
     second: list[Event] = [(number, "b", 3, "u") for number in range(0, 80, 2)]
     for given in (first, second):
         tablefeed.spark.apply_changes(batch(spark, *given), target, **ARGUMENTS, tasks=tasks)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - Spark's habit
 
 from tablefeed.errors import MissingPathError, UnsupportedOptionError, naming
 from tablefeed.feed.api.append import txn_of
@@ -166,8 +165,9 @@ class _Work:
         tasks, asked = self.tasks or _tasks_at_once(changes), self.asked
         if asked.apply_as_truncates is not None and not changes.where(asked.apply_as_truncates).isEmpty():
             tasks = 1  # a truncate takes rows of any key
-        rows = changes.withColumn(_ORDER, F.monotonically_increasing_id())
-        divided = rows.repartition(tasks, *(F.col(f"`{name}`") for name in how.keys))
+        # Texts and no functions of pyspark.sql: a process may have a session of each kind, classic and Connect.
+        rows = changes.selectExpr("*", f"monotonically_increasing_id() AS {_ORDER}")
+        divided = rows.repartition(tasks, *(f"`{name}`" for name in how.keys))
         task = _Task(work=self, version=version, now_ms=now_ms())
         found = divided.mapInArrow(task, "part binary").toArrow()
         # What our own tasks made in this query.

@@ -209,7 +209,6 @@ def test_of_any_type_it_can_be_asked_whether_it_is_null() -> None:
         ("a IS TRUE", pa.bool_(), "a IS TRUE"),
         ("a BETWEEN SYMMETRIC 2 AND 1", pa.int64(), "has SYMMETRIC"),
         ("a IN (SELECT 1)", pa.int64(), "has QUERY"),
-        ("TRUE", pa.int64(), "has TRUE where"),
         ("a = 1; a = 2", pa.int64(), "is not one predicate"),
         ("a = ", pa.int64(), "no predicate that can be read"),
         ("inner = 1", pa.int64(), "stands in backticks"),
