@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from tablefeed.data.predicate import RowFilter
 from tablefeed.delta.commit_info import TableChange
-from tablefeed.delta.schema.identity import identity_columns
 from tablefeed.errors import TABLE, SchemaMismatchError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows import state as states
+from tablefeed.feed.rows.columns import others
 from tablefeed.feed.rows.fold import fold
 from tablefeed.feed.rows.folding import KIND, Folded, Folding, Kind, Known
 from tablefeed.feed.rows.keyed import FoundRows, find, key_ranges
@@ -27,14 +27,13 @@ from tablefeed.feed.write.change_data import with_change, write_changes
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.delta_write import write_delta_task
 from tablefeed.feed.write.orphans import deleted_on_error
-from tablefeed.feed.write.row_rules import filled_columns, rules_in_force
+from tablefeed.feed.write.row_rules import filled_columns
 from tablefeed.feed.write.taking_out import counts, taken_out
 from tablefeed.feed.write.target_rows import Hit, TargetRows
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.changes import ChangeType
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, CdcFile, Txn
-from tablefeed.model.rules import TableRules
 from tablefeed.model.schema import Struct
 
 
@@ -87,7 +86,6 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
     snapshot, how, events = target.snapshot, batch.how, batch.events
     store = snapshot.log.store
     state = states.read_state(snapshot)
-    plan = _plan(target, now_ms)
     keys = batch.keys
     within = None if keys is None else key_ranges(keys, target.schema)
     found = find(target, keys, within)
@@ -107,7 +105,7 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
         changes: tuple[CdcFile, ...] = ()
         if snapshot.properties.records_changes:
             rows = _changes(target, folded, found, updated=updated, inserted=inserted)
-            changes = write_changes(plan, rows, store=store)
+            changes = write_changes(_plan(target, now_ms), rows, store=store)
             written += (file.path for file in changes)
         state_file = states.increment(store, changed, forgotten, how)
     return Part(
@@ -133,7 +131,7 @@ def joined(
     No key is in two parts. Where this raises, the files of `parts` are deleted.
     """
     snapshot = target.snapshot
-    state = states.read_state(snapshot)
+    state, plan = states.read_state(snapshot), _plan(target, now_ms)
     inserted, updated = (sum(getattr(part, name) for part in parts) for name in ("inserted", "updated"))
     with deleted_on_error(snapshot.log.store) as written:
         written += (path for part in parts for path in part.paths)
@@ -153,7 +151,7 @@ def joined(
             return None
         after = replace(after, how=states.fingerprint(how))
         # Change files, if any, are there already.
-        rewriting = taken_out(_plan(target, now_ms), target, hits, now_ms=now_ms, changes=None, updates=updated > 0)
+        rewriting = taken_out(plan, target, hits, now_ms=now_ms, changes=None, updates=updated > 0)
         rewriting = replace(rewriting, changes=tuple(file for part in parts for file in part.changes))
     metrics = {
         "numSourceRows": sum(part.events for part in parts),
@@ -168,7 +166,7 @@ def joined(
     }
     parameters = {"predicate": json.dumps([f"target.{name} = source.{name}" for name in how.keys])}
     return Transaction(
-        plan=_plan(target, now_ms),
+        plan=plan,
         files=files,
         kind=WriteKind.CHANGE,
         operation=TableChange(name="MERGE", parameters=parameters, metrics=metrics),
@@ -186,10 +184,9 @@ def check(target: TargetRows, how: Folding) -> None:
     """Raises UnsupportedFeatureError and SchemaMismatchError where changes cannot be applied in this way."""
     snapshot = target.snapshot
     states.check_supported(snapshot)
-    made = identity_columns(snapshot.schema, partition_columns=snapshot.metadata.partition_columns)
-    if made:
+    if target.identity:
         raise SchemaMismatchError(
-            f"{TABLE} has identity columns ({', '.join(column.name for column in made)}), for which changes give no "
+            f"{TABLE} has identity columns ({', '.join(target.identity)}), for which changes give no "
             "values. Nothing was committed. Apply changes to a table without them.",
             error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
         )
@@ -231,19 +228,14 @@ def _state_of_changed_keys(known: pa.Table, folded: Folded, how: Folding) -> tup
     """Gives all that is remembered of the keys of which that has changed, and these keys."""
     removed = known.take(folded.state_removed).select(how.keys)
     keys = pa.concat_tables([removed, folded.state.select(how.keys)])
-    if not len(folded.state_removed):
-        stays = known
-    else:
-        gone = pc.is_in(pa.array(range(known.num_rows), pa.int64()), value_set=folded.state_removed)
-        stays = known.filter(pc.invert(gone))
+    stays = known.take(others(known.num_rows, folded.state_removed))
     stays = stays.filter(states.has(stays, keys, how)) if stays.num_rows else stays
     return pa.concat_tables([stays, folded.state]), keys
 
 
 def _updates(target: TargetRows, folded: Folded, found: FoundRows, how: Folding) -> pa.Table:
     """Gives the rows that replace others. What events do not fill stays as it is, or is generated anew."""
-    in_force = _rules(target)
-    generated = frozenset(() if in_force is None else in_force.generated).difference(how.row_schema.names)
+    generated = target.generated.difference(how.row_schema.names)
     is_update = pc.is_valid(folded.replaces)
     before, after = found.rows.take(folded.replaces.filter(is_update)), folded.inserts.filter(is_update)
     fields = [field for field in target.schema if field.name not in generated]
@@ -256,15 +248,10 @@ def _inserts(target: TargetRows, folded: Folded, how: Folding) -> pa.Table:
     """Gives the rows that replace none. What events do not fill is null, or left to the rule that fills it."""
     rows = folded.inserts.filter(pc.is_null(folded.replaces))
     filled = how.row_schema.names
-    by_rules = filled_columns(_rules(target)).difference(filled)
+    by_rules = filled_columns(target.rules).difference(filled)
     fields = [field for field in target.schema if field.name not in by_rules]
     columns = [rows[f.name].cast(f.type) if f.name in filled else pa.nulls(rows.num_rows, f.type) for f in fields]
     return pa.table(columns, schema=pa.schema(fields))
-
-
-def _rules(target: TargetRows) -> TableRules | None:
-    snapshot = target.snapshot
-    return rules_in_force(snapshot.schema, snapshot.metadata.configuration, snapshot.protocol)
 
 
 def _written(target: TargetRows, rows: pa.Table, *, task: int, now_ms: int) -> tuple[AddFile, ...]:

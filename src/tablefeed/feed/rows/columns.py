@@ -66,6 +66,12 @@ def counting(count: int) -> pa.Array:
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, LONG), count)), 1)
 
 
+def others(count: int, taken: pa.Array) -> pa.Array:
+    """Of 0, 1, 2 up to `count`, those that are not in `taken`."""
+    every = counting(count)
+    return every.filter(pc.invert(pc.is_in(every, value_set=taken)))
+
+
 def flags(count: int, *, value: bool) -> pa.Array:
     """The same bool `count` times."""
     return pa.repeat(pa.scalar(value), count)

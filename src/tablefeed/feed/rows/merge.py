@@ -20,18 +20,18 @@ from tablefeed.data.assignment import Assignment
 from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
 from tablefeed.delta.commit_info import TableChange
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
-from tablefeed.delta.schema.identity import identity_columns
 from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import as_merge
+from tablefeed.feed.rows.columns import counting, others
 from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.rows.keyed import FoundRows, check_keys, find, key_ranges, only_equal
+from tablefeed.feed.rows.update import as_spelled
 from tablefeed.feed.write.align import align, aligned
 from tablefeed.feed.write.change_data import with_change
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.delta_write import write_delta_task
 from tablefeed.feed.write.orphans import deleted_on_error
-from tablefeed.feed.write.row_rules import rules_in_force
 from tablefeed.feed.write.taking_out import check_ids_stay, counts, taken_out
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.feed.write.write_plan import DeltaPlan
@@ -189,7 +189,7 @@ class _Merge:
             gone += pc.unique(at).to_pylist()
             if isinstance(clause, Update) and len(rows):
                 self._update(clause, both.take(rows), at)
-        inserted = self._without(self._rows.num_rows, self._right)
+        inserted = others(self._rows.num_rows, self._right)
         source = self._beside(None, inserted)
         chosen = self._chosen([clause.where for clause in asked.not_matched], source)
         for number, insert in enumerate(asked.not_matched):
@@ -197,7 +197,7 @@ class _Merge:
             if len(rows):
                 self._insert(insert, source.take(rows))
         if asked.not_matched_by_source:
-            alone = self._without(self.found.rows.num_rows, self._left)
+            alone = others(self.found.rows.num_rows, self._left)
             table = self._beside(alone, None)
             chosen = self._chosen([clause.where for clause in asked.not_matched_by_source], table)
             for number, clause in enumerate(asked.not_matched_by_source):
@@ -242,8 +242,8 @@ class _Merge:
         names = keys.column_names
         ours, theirs = key_numbers([self.found.rows.select(names), keys], names)
         valid = reduce(pc.and_, [pc.is_valid(keys[name].combine_chunks()) for name in names])
-        left = pa.table({"n": ours, "left": pa.array(range(len(ours)), pa.int64())})
-        right = pa.table({"n": theirs, "right": pa.array(range(len(theirs)), pa.int64())}).filter(valid)
+        left = pa.table({"n": ours, "left": counting(len(ours))})
+        right = pa.table({"n": theirs, "right": counting(len(theirs))}).filter(valid)
         pairs = left.join(right, "n", join_type="inner").sort_by([("left", "ascending"), ("right", "ascending")])
         at, of = pairs["left"].combine_chunks(), pairs["right"].combine_chunks()
         if isinstance(self._asked.on, str):
@@ -267,11 +267,6 @@ class _Merge:
                 error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
             )
 
-    @staticmethod
-    def _without(count: int, taken: pa.Array) -> pa.Array:
-        every = pa.array(range(count), pa.int64())
-        return every.filter(pc.invert(pc.is_in(every, value_set=taken)))
-
     # --- what becomes of them ---
 
     def _beside(self, left: pa.Array | None, right: pa.Array | None) -> pa.Table:
@@ -291,11 +286,8 @@ class _Merge:
         return chosen
 
     def _update(self, clause: Update, rows: pa.Table, at: pa.Array) -> None:
-        snapshot = self._target.snapshot
-        texts = self._texts(clause.set, "set")
-        given = self._values(texts, rows)
-        in_force = rules_in_force(self._schema, snapshot.metadata.configuration, snapshot.protocol)
-        generated = frozenset(() if in_force is None else in_force.generated).difference(given)
+        given = self._values(self._texts(clause.set, "set"), rows)
+        generated = self._target.generated.difference(given)
         before = self.found.rows.take(at)
         columns = {name: given.get(name, before[name]) for name in before.column_names if name not in generated}
         self.made.append(_Made(pa.table(columns), at))
@@ -313,19 +305,11 @@ class _Merge:
                     error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
                 )
             given = {name: f"{SOURCE}.`{name.replace('`', '``')}`" for name in self._source.names}
-        spelled = {name.lower(): name for name in self._schema.names}
-        texts: dict[str, str] = {}
-        for name, text in given.items():
-            ours = spelled.get(name.lower())
-            if ours is None or ours in texts:
-                explain = f"is no column of {TABLE}" if ours is None else "is set twice"
-                raise IllegalOptionError(option=argument, value=name, explain=explain)
-            texts[ours] = text
-        snapshot = self._target.snapshot
-        made = identity_columns(self._schema, partition_columns=snapshot.metadata.partition_columns)
-        if any(column.name in texts for column in made) or (made and argument == "values"):
+        texts = as_spelled(given, self._schema, option=argument)
+        made = self._target.identity
+        if any(name in texts for name in made) or (made and argument == "values"):
             raise SchemaMismatchError(
-                f"{TABLE} has identity columns ({', '.join(column.name for column in made)}), for which a merge "
+                f"{TABLE} has identity columns ({', '.join(made)}), for which a merge "
                 "gives no values. Nothing was committed. Leave them out of set; append new rows instead.",
                 error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
             )

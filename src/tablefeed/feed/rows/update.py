@@ -12,14 +12,12 @@ import pyarrow as pa
 from tablefeed.data.predicate import RowFilter
 from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
 from tablefeed.delta.commit_info import TableChange
-from tablefeed.delta.schema.identity import identity_columns
 from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.write.change_data import with_change
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.delta_write import write_delta_task
 from tablefeed.feed.write.orphans import deleted_on_error
-from tablefeed.feed.write.row_rules import rules_in_force
 from tablefeed.feed.write.taking_out import check_ids_stay, counts, taken_out
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.log.changes import ChangeType
@@ -51,6 +49,22 @@ class Assignments:
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
+def as_spelled(given: Mapping[str, str], schema: Struct, *, option: str) -> dict[str, str]:
+    """Gives the `given` texts by column, as `schema` spells it. Raises IllegalOptionError for another column or a twin.
+
+    `option` names where the texts were given.
+    """
+    spelled = {name.lower(): name for name in schema.names}
+    texts: dict[str, str] = {}
+    for name, text in given.items():
+        ours = spelled.get(name.lower())
+        if ours is None or ours in texts:
+            reason = f"is no column of {TABLE}" if ours is None else "is set twice"
+            raise IllegalOptionError(option=option, value=name, explain=f"{reason}; it has {', '.join(schema.names)}")
+        texts[ours] = text
+    return texts
+
+
 def assignments(
     given: Mapping[str, str], schema: Struct, *, made: frozenset[str], zone: str | None, now_us: int
 ) -> Assignments:
@@ -58,22 +72,16 @@ def assignments(
 
     Raises IllegalOptionError for an unknown column and for an expression that is not evaluated exactly as Spark does.
     """
-    known = {field.name.lower(): field for field in schema}
-    texts: dict[str, str] = {}
-    asked: list[Asked] = []
-    for name, expression in given.items():
-        field = known.get(name.lower())
-        if field is None or field.name in texts:
-            reason = f"is no column of {TABLE}" if field is None else "is set twice"
-            raise IllegalOptionError(option="set", value=name, explain=f"{reason}; it has {', '.join(schema.names)}")
-        if field.name in made:
-            raise SchemaMismatchError(
-                f"Column {field.name!r} of {TABLE} is an identity column, whose values are not updated. Nothing was "
-                "committed. Leave it out.",
-                error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
-            )
-        texts[field.name] = expression
-        asked.append(Asked(text=expression, wanted=field.type))
+    texts = as_spelled(given, schema, option="set")
+    identity = next((name for name in texts if name in made), None)
+    if identity is not None:
+        raise SchemaMismatchError(
+            f"Column {identity!r} of {TABLE} is an identity column, whose values are not updated. Nothing was "
+            "committed. Leave it out.",
+            error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+        )
+    kinds = {field.name: field.type for field in schema}
+    asked = [Asked(text=text, wanted=kinds[name]) for name, text in texts.items()]
     if not texts:
         raise IllegalOptionError(option="set", value="{}", explain="must name a column and its new value")
     try:
@@ -99,10 +107,8 @@ def updating(
     """
     snapshot, begun_ms = target.snapshot, now_ms()
     schema = snapshot.schema
-    made = frozenset(c.name for c in identity_columns(schema, partition_columns=snapshot.metadata.partition_columns))
-    new = assignments(given, schema, made=made, zone=None, now_us=begun_ms * 1000)
-    in_force = rules_in_force(schema, snapshot.metadata.configuration, snapshot.protocol)
-    generated = frozenset(() if in_force is None else in_force.generated).difference(new.texts)
+    new = assignments(given, schema, made=frozenset(target.identity), zone=None, now_us=begun_ms * 1000)
+    generated = target.generated.difference(new.texts)
     brought = Struct(tuple(field for field in schema if field.name not in generated))
     plan = plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=begun_ms)
     hits = list(target.hits(rows))

@@ -11,13 +11,16 @@ from pyroaring import BitMap64
 
 from tablefeed.data.predicate import RowFilter
 from tablefeed.delta.columns import to_add_files
+from tablefeed.delta.schema.identity import identity_columns
 from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
 from tablefeed.feed.scan.pruning import MAY_MATCH, Pruner
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.replacement import matches
 from tablefeed.feed.write.rewriting import by_partition
+from tablefeed.feed.write.row_rules import rules_in_force
 from tablefeed.model.actions import AddFile, CdcFile, FileAction
+from tablefeed.model.rules import TableRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,25 @@ class TargetRows:
         names = {name.lower() for name in self.schema.names}
         self.position = next(name for i in range(len(names) + 1) if (name := f"_position_{i}") not in names)
         """The name of the column that `read` gives positions in; no column of the table has it."""
+
+    @property
+    def rules(self) -> TableRules | None:
+        """The rules that new rows must keep; None: the table has none."""
+        snapshot = self.snapshot
+        return rules_in_force(snapshot.schema, snapshot.metadata.configuration, snapshot.protocol)
+
+    @property
+    def generated(self) -> frozenset[str]:
+        """The generated columns."""
+        rules = self.rules
+        return frozenset() if rules is None else frozenset(rules.generated)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The identity columns."""
+        partition_columns = self.snapshot.metadata.partition_columns
+        columns = identity_columns(self.snapshot.schema, partition_columns=partition_columns)
+        return tuple(column.name for column in columns)
 
     def files(self, rows: RowFilter | None) -> Iterator[AddFile]:
         """Gives the live files that may have a row for which `rows` is true, with their statistics; None: all."""
