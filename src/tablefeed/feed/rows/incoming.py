@@ -48,13 +48,14 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     spelled = {field.name.lower(): field.name for field in source}
     chosen = _chosen(asked, source, spelled)
     columns = _of_table(chosen, target, asked)
-    how = _folding(asked, columns, target, _sequence(changes, asked, spelled).type)
+    sequence = _sequence(changes, asked, spelled)
+    how = _folding(asked, columns, target, sequence.type)
     brought = Struct(tuple(field for field in source if field.name in chosen))
     check_zone(columns, brought, Assignment())
     alignment = align(columns, brought, partition_columns=partition_columns)
     rows = changes.select(brought.names).to_batches()
     fitted = pa.Table.from_batches(aligned(rows, alignment, how.schema, Assignment()), how.schema)
-    sequence = _cast(_sequence(changes, asked, spelled), how.sequence, "sequence")
+    sequence = _cast(sequence, how.sequence, "sequence")
     events = fitted.append_column(KIND, _kinds(changes, asked, source))
     return Batch(events=events.append_column(SEQUENCE, sequence), how=how)
 
@@ -204,10 +205,12 @@ def _plain(changes: pa.Table, source: Struct) -> pa.Table:
 
 def _kinds(changes: pa.Table, asked: Asking, source: Struct) -> pa.Array:
     kinds = pa.repeat(pa.scalar(str(Kind.UPSERT)), changes.num_rows)
-    for kind, option, text in (
+    predicates = (
         (Kind.DELETE, "apply_as_deletes", asked.apply_as_deletes),
         (Kind.TRUNCATE, "apply_as_truncates", asked.apply_as_truncates),
-    ):
-        if text is not None:
-            kinds = pc.if_else(held(_plain(changes, source), text, source, option=option), pa.scalar(str(kind)), kinds)
+    )
+    given = [(kind, option, text) for kind, option, text in predicates if text is not None]
+    rows = _plain(changes, source) if given else changes
+    for kind, option, text in given:
+        kinds = pc.if_else(held(rows, text, source, option=option), pa.scalar(str(kind)), kinds)
     return kinds

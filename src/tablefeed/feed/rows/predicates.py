@@ -9,7 +9,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.feed.snapshot.verdicts import answers
@@ -17,12 +16,13 @@ from tablefeed.model.schema import Primitive, Struct
 
 
 def held(rows: pa.Table, text: str, schema: Struct, *, option: str) -> pa.Array:
-    """Says for each of `rows`, which have the columns of `schema`, whether `text`, the value of `option`, is true.
+    """Says for each of `rows` whether `text`, the value of `option`, is true.
+
+    The rows have the columns of `schema` in its Arrow types.
 
     Raises IllegalOptionError for SQL that is not evaluated exactly as Spark does, UnsupportedOptionError where sqlglot
     is not installed, InvalidRowsError for a row for which Spark would raise.
     """
-    rows = rows.cast(to_arrow(schema))
     answer = by_arrow(rows, text, schema)
     return by_sql(rows, text, schema, option=option) if answer is None else answer
 
