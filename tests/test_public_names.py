@@ -30,7 +30,7 @@ FUNCTIONS = {
     "delete": "(url, where, *, app_id, txn_version, storage_options)",
     "update": "(url, set, where, *, app_id, txn_version, storage_options)",
     "merge": "(url, rows, *, on, matched, not_matched, not_matched_by_source, app_id, txn_version, storage_options)",
-    "apply_changes": "(url, changes, *, keys, sequence_by, apply_as_deletes, apply_as_truncates, column_list, "
+    "apply_changes": "(url, changes, *, keys, sequence_by, source, apply_as_deletes, apply_as_truncates, column_list, "
     "except_column_list, ignore_null_updates, ignore_null_updates_column_list, "
     "ignore_null_updates_except_column_list, stored_as_scd_type, track_history_column_list, "
     "track_history_except_column_list, ties, app_id, txn_version, storage_options)",
@@ -39,7 +39,7 @@ FUNCTIONS = {
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",
 }
 
-REQUIRED = {"merge": {"on"}, "apply_changes": {"keys", "sequence_by"}}
+REQUIRED = {"merge": {"on"}, "apply_changes": {"keys"}}
 """The parameters after the star that must be given."""
 
 TABLE = {

@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 import tablefeed.spark
-from feed.rows.test_apply_changes import Event, a_target, apply, events, rows
+from feed.rows.test_apply_changes import FED, Event, a_target, apply, events, rows
 from spark.test_sink import forget_last_batch
 from tablefeed import AlreadyApplied, Committed
 from tablefeed.errors import MissingPathError, SchemaMismatchError, TablefeedError, UnsupportedOptionError
@@ -149,3 +149,36 @@ def test_the_rows_of_a_bad_batch_end_the_query_and_nothing_is_committed(spark: S
     with pytest.raises(Exception, match="Make sequence_by finer"):
         run(spark, source, target, tmp_path / "checkpoint")
     assert (tablefeed.open_table(target).version, pa.table(tablefeed.open_table(target).to_arrow()).num_rows) == (0, 0)
+
+
+def test_events_of_debezium_are_divided_by_the_keys_in_their_envelopes(session: SparkSession, tmp_path: Path) -> None:
+    target, given = a_target(tmp_path), []
+    for number in range(12):
+        after = {"id": number % 4, "v": str(number), "ts": number}
+        event = {"before": None, "after": after, "op": "c", "source": {"connector": "postgresql", "lsn": number}}
+        given.append((json.dumps(event),))
+    gone = {"before": {"id": 3}, "after": None, "op": "d", "source": {"connector": "postgresql", "lsn": 20}}
+    changes = session.createDataFrame([*given[6:], (json.dumps(gone),), *given[:6]], "value string")
+    tablefeed.spark.apply_changes(changes, target, keys="id", source="debezium", tasks=3)
+    assert rows(target) == [(0, "8", 8), (1, "9", 9), (2, "10", 10)]
+
+
+def test_a_stream_of_a_change_feed_needs_only_its_keys(session: SparkSession, tmp_path: Path) -> None:
+    source, target = str(tmp_path / "origin"), a_target(tmp_path)
+    tablefeed.append(source, events((1, "a", 1, "u"), (2, "b", 1, "u")).drop_columns(["op"]), properties=FED)
+    tablefeed.update(source, {"id": "id + 10", "v": "'A'"}, "id = 1")
+    stream = session.readStream.format("tablefeed").option("readChangeFeed", "true").load(source)
+    query = tablefeed.spark.apply_changes(
+        stream,
+        target,
+        keys="id",
+        source="tablefeed",
+        checkpoint_location=str(tmp_path / "checkpoint"),
+        trigger={"availableNow": True},
+    )
+    assert not isinstance(query, Committed | AlreadyApplied)
+    query.awaitTermination()
+    tablefeed.delete(source, "id = 2")
+    feed = session.read.format("tablefeed").option("readChangeFeed", "true").option("startingVersion", 2).load(source)
+    tablefeed.spark.apply_changes(feed, target, keys="id", source="tablefeed")
+    assert rows(target) == rows(source) == [(11, "A", 1)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -18,9 +18,11 @@ from tablefeed.feed.api.append import txn_of
 from tablefeed.feed.api.row_changes import asking, change
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.rows.apply import Batch, Part, applied_part, check, joined
+from tablefeed.feed.rows.asking import Asking, Source
 from tablefeed.feed.rows.attempts import changeable
+from tablefeed.feed.rows.envelopes import unwrapped
 from tablefeed.feed.rows.folding import Folding
-from tablefeed.feed.rows.incoming import Asking, batch_of
+from tablefeed.feed.rows.incoming import batch_of
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.stream.query_id import query_id
@@ -28,6 +30,7 @@ from tablefeed.feed.upkeep.after_commit import now_ms
 from tablefeed.feed.upkeep.background import waited_for
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Txn, Version
+from tablefeed.model.schema import Struct
 from tablefeed.spark.sink import QUERY_ID
 
 if TYPE_CHECKING:
@@ -50,7 +53,8 @@ def apply_changes(
     target: str,
     *,
     keys: str | Sequence[str],
-    sequence_by: str | Sequence[str],
+    sequence_by: str | Sequence[str] | None = None,
+    source: Literal["tablefeed", "changes", "debezium"] | None = None,
     apply_as_deletes: str | None = None,
     apply_as_truncates: str | None = None,
     column_list: Sequence[str] | None = None,
@@ -81,6 +85,7 @@ def apply_changes(
     asked = asking(
         keys=keys,
         sequence_by=sequence_by,
+        source=source,
         apply_as_deletes=apply_as_deletes,
         apply_as_truncates=apply_as_truncates,
         column_list=column_list,
@@ -162,16 +167,29 @@ class _Work:
 
     def _parts(self, changes: DataFrame, how: Folding, version: Version) -> list[Part]:
         """Runs the tasks; each has all events of its keys."""
-        tasks, asked = self.tasks or _tasks_at_once(changes), self.asked
-        if asked.apply_as_truncates is not None and not changes.where(asked.apply_as_truncates).isEmpty():
+        tasks = self.tasks or _tasks_at_once(changes)
+        changes, work = self._with_keys(changes, version)
+        truncates = work.asked.apply_as_truncates
+        if truncates is not None and not changes.where(truncates).isEmpty():
             tasks = 1  # a truncate takes rows of any key
         # Texts and no functions of pyspark.sql: a process may have a session of each kind, classic and Connect.
         rows = changes.selectExpr("*", f"monotonically_increasing_id() AS {_ORDER}")
         divided = rows.repartition(tasks, *(f"`{name}`" for name in how.keys))
-        task = _Task(work=self, version=version, now_ms=now_ms())
+        task = _Task(work=work, version=version, now_ms=now_ms())
         found = divided.mapInArrow(task, "part binary").toArrow()
         # What our own tasks made in this query.
         return [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
+
+    def _with_keys(self, changes: DataFrame, version: Version) -> tuple[DataFrame, _Work]:
+        """Gives the changes with their keys as columns, and the work that is then to do. Tasks open the envelopes."""
+        if self.asked.source is not Source.DEBEZIUM:
+            return changes, self
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+        schema = _snapshot(self.location, self.storage_options, version).schema
+        plain, asked = unwrapped(to_arrow_schema(changes.schema).empty_table(), self.asked, schema)
+        task = _Unwrap(location=self.location, asked=self.asked, schema=schema)
+        return changes.mapInArrow(task, from_arrow_schema(plain.schema)), replace(self, asked=asked)
 
     def _batch(self, events: pa.Table, snapshot: Snapshot) -> Batch:
         return batch_of(events, self.asked, snapshot.schema, snapshot.metadata.partition_columns)
@@ -189,6 +207,21 @@ class _Work:
         task = 0 if context is None else context.partitionId()
         with naming(self.location):
             return applied_part(TargetRows(snapshot), self._batch(events, snapshot), task=task, now_ms=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unwrap:
+    """What a task of Spark calls with changes in an envelope, for a table with the columns of `schema`."""
+
+    location: str
+    asked: Asking
+    schema: Struct
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            with naming(self.location):
+                plain, _ = unwrapped(pa.Table.from_batches([batch]), self.asked, self.schema)
+            yield from plain.to_batches()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

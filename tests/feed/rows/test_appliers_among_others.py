@@ -11,9 +11,10 @@ from feed.rows.test_apply_changes import Event, a_target, apply, events, rows, s
 from tablefeed.errors import SchemaMismatchError
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.rows.apply import applied_part, check, joined
+from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.attempts import run
 from tablefeed.feed.rows.folding import Ties
-from tablefeed.feed.rows.incoming import Asking, batch_of
+from tablefeed.feed.rows.incoming import batch_of
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.write.target_rows import TargetRows

@@ -6,15 +6,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from tablefeed.errors import ConflictingOptionsError
+from tablefeed.errors import ConflictingOptionsError, IllegalOptionError
 from tablefeed.feed.api.append import reader_of, texts, txn_of
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, word
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import applied_part, check, joined
+from tablefeed.feed.rows.asking import Asking, Source
 from tablefeed.feed.rows.attempts import run
 from tablefeed.feed.rows.delete import deletion
 from tablefeed.feed.rows.folding import Ties
-from tablefeed.feed.rows.incoming import Asking, batch_of
+from tablefeed.feed.rows.incoming import batch_of
 from tablefeed.feed.rows.merge import Delete, Insert, Merging, Update, clauses, merging
 from tablefeed.feed.rows.update import updating
 from tablefeed.feed.snapshot.known_state import newest_state, remember
@@ -125,7 +126,8 @@ def apply_changes(
     changes: Any,
     *,
     keys: str | Sequence[str],
-    sequence_by: str | Sequence[str],
+    sequence_by: str | Sequence[str] | None = None,
+    source: Literal["tablefeed", "changes", "debezium"] | None = None,
     apply_as_deletes: str | None = None,
     apply_as_truncates: str | None = None,
     column_list: Sequence[str] | None = None,
@@ -153,6 +155,10 @@ def apply_changes(
     tracked columns decide which changes begin a version. Two events of a key with one sequence and different values are
     refused; with `ties` "last" the last of the batch counts.
 
+    `source` says whose changes these are, and fills in what else is left out: "tablefeed" for a change feed as
+    `tablefeed.changes` and `readChangeFeed` give it, "changes" for that of Spark's `changes()`, "debezium" for
+    Debezium's events, in columns or as JSON text in a column `value`. See docs/row-changes.md.
+
     What must be remembered of the order is in files that a domain of the log names, which the table's protocol must
     allow. `app_id`, `txn_version`: see `append`. Raises TableError, ConflictError, CommitUnknownError, OptionError.
     """
@@ -160,6 +166,7 @@ def apply_changes(
     asked = asking(
         keys=keys,
         sequence_by=sequence_by,
+        source=source,
         apply_as_deletes=apply_as_deletes,
         apply_as_truncates=apply_as_truncates,
         column_list=column_list,
@@ -212,9 +219,14 @@ def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of 
     def names(option: str) -> tuple[str, ...] | None:
         return _names(given[option], option)
 
+    source = None if given["source"] is None else word(Source, given["source"], argument="source")
+    if source is None and not given["sequence_by"]:
+        explain = "must name a column of the changes, unless source says whose changes they are"
+        raise IllegalOptionError(option="sequence_by", value=str(given["sequence_by"]), explain=explain)
     return Asking(
         keys=names("keys") or (),
         sequence_by=names("sequence_by") or (),
+        source=source,
         apply_as_deletes=_text(given["apply_as_deletes"], "apply_as_deletes"),
         apply_as_truncates=_text(given["apply_as_truncates"], "apply_as_truncates"),
         column_list=names("column_list"),

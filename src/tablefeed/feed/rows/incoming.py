@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,37 +12,22 @@ from tablefeed.data.assignment import Assignment
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, SchemaMismatchError, UnsupportedOptionError
 from tablefeed.feed.rows.apply import Batch
-from tablefeed.feed.rows.folding import END_AT, KIND, SEQUENCE, START_AT, Folding, Kind, Ties, chosen_columns
+from tablefeed.feed.rows.asking import Asking
+from tablefeed.feed.rows.columns import member, struct_of
+from tablefeed.feed.rows.envelopes import unwrapped
+from tablefeed.feed.rows.folding import ABSENT, END_AT, KIND, SEQUENCE, START_AT, Folding, Kind, chosen_columns
 from tablefeed.feed.rows.predicates import held
 from tablefeed.feed.write.align import align, aligned, check_zone
 from tablefeed.model.schema import Primitive, Struct, describe, plain, widens
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """The arguments of `apply_changes` that say what events mean, under their names there; checked for their types."""
-
-    keys: tuple[str, ...]
-    sequence_by: tuple[str, ...]
-    apply_as_deletes: str | None = None
-    apply_as_truncates: str | None = None
-    column_list: tuple[str, ...] | None = None
-    except_column_list: tuple[str, ...] | None = None
-    ignore_null_updates: bool = False
-    ignore_null_updates_column_list: tuple[str, ...] | None = None
-    ignore_null_updates_except_column_list: tuple[str, ...] | None = None
-    stored_as_scd_type: Literal[1, 2] = 1
-    track_history_column_list: tuple[str, ...] | None = None
-    track_history_except_column_list: tuple[str, ...] | None = None
-    ties: Ties = Ties.FAIL
 
 
 def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns: Sequence[str]) -> Batch:
     """Gives the events of `changes`, in their order, for a table with the columns of `target`.
 
     Raises OptionError for arguments that name no column or exclude each other, SchemaMismatchError for changes that do
-    not fit the table, InvalidRowsError for a value that does not.
+    not fit the table, InvalidRowsError for a value that does not; else as `unwrapped`.
     """
+    changes, asked = unwrapped(changes, asked, target)
     source = from_arrow(changes.schema)
     spelled = {field.name.lower(): field.name for field in source}
     chosen = _chosen(asked, source, spelled)
@@ -57,6 +41,9 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     fitted = pa.Table.from_batches(aligned(rows, alignment, how.schema, Assignment()), how.schema)
     sequence = _cast(sequence, how.sequence, "sequence")
     events = fitted.append_column(KIND, _kinds(changes, asked, source))
+    if how.absent:
+        marks = {name.lower(): member(changes[ABSENT], name) for name in asked.absent}
+        events = events.append_column(ABSENT, struct_of({name: marks[name.lower()] for name in how.absent}))
     return Batch(events=events.append_column(SEQUENCE, sequence), how=how)
 
 
@@ -122,6 +109,7 @@ def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataTy
         only=ours(asked.ignore_null_updates_column_list),
         but=ours(asked.ignore_null_updates_except_column_list),
     )
+    absent = {name.lower() for name in asked.absent}
     tracked = chosen_columns(
         "track_history",
         values,
@@ -143,6 +131,7 @@ def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataTy
         scd_type=asked.stored_as_scd_type,
         sequence_column=own,
         ignore_nulls=sparse or (),
+        absent=tuple(name for name in values if name.lower() in absent),
         tracked=tracked,
         ties=asked.ties,
     )

@@ -1,0 +1,41 @@
+"""The arguments that say what change events mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from tablefeed.feed.rows.folding import Ties
+
+
+class Source(StrEnum):
+    """Whose form the changes have; envelopes.py knows these forms."""
+
+    TABLEFEED = "tablefeed"
+    CHANGES = "changes"
+    DEBEZIUM = "debezium"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """The arguments of `apply_changes` that say what events mean, under their names there; checked for their types.
+
+    `absent` are columns of the changes whose fields may be missing, as the column ABSENT then says.
+    """
+
+    keys: tuple[str, ...]
+    sequence_by: tuple[str, ...]
+    source: Source | None = None
+    apply_as_deletes: str | None = None
+    apply_as_truncates: str | None = None
+    column_list: tuple[str, ...] | None = None
+    except_column_list: tuple[str, ...] | None = None
+    ignore_null_updates: bool = False
+    ignore_null_updates_column_list: tuple[str, ...] | None = None
+    ignore_null_updates_except_column_list: tuple[str, ...] | None = None
+    stored_as_scd_type: Literal[1, 2] = 1
+    track_history_column_list: tuple[str, ...] | None = None
+    track_history_except_column_list: tuple[str, ...] | None = None
+    ties: Ties = Ties.FAIL
+    absent: tuple[str, ...] = ()

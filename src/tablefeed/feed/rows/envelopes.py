@@ -1,0 +1,67 @@
+"""The forms in which well-known sources give changes, as plain events with the arguments that fit them.
+
+A source fills in only what the user left out: the order, which events delete or truncate, and which columns are no
+values of the row. The columns of a change feed are Delta-Spark's, and those of Spark's `changes()` (Changelog.java).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta import names
+from tablefeed.errors import TABLE, InvalidEventsError, SchemaMismatchError, UnsupportedOptionError
+from tablefeed.feed.rows.asking import Asking, Source
+from tablefeed.feed.rows.debezium import unwrapped as unwrapped_debezium
+from tablefeed.log.changes import ChangeType
+from tablefeed.model.schema import Struct
+
+_FEED = (names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP)
+
+
+def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Table, Asking]:
+    """Gives plain events, and the arguments that fit them; they have no source any more.
+
+    `target` are the columns of the table. Raises InvalidEventsError for what is no event of the source,
+    SchemaMismatchError for changes without its columns, UnsupportedOptionError for what cannot be asked of it.
+    """
+    if asked.source is None:
+        return changes, asked
+    if asked.source is Source.DEBEZIUM:
+        return unwrapped_debezium(changes, asked, target)
+    return changes, _of_feed(changes, asked)
+
+
+def _of_feed(changes: pa.Table, asked: Asking) -> Asking:
+    missing = [name for name in _FEED[:2] if name not in changes.column_names]
+    if missing:
+        raise SchemaMismatchError(
+            f"The changes for {TABLE} have no column {missing[0]}, which a change feed has (source={asked.source}). "
+            "Nothing was committed. Read them with readChangeFeed, tablefeed.changes() or spark.read.changes().",
+        )
+    sparse = asked.ignore_null_updates_column_list or asked.ignore_null_updates_except_column_list
+    if asked.ignore_null_updates or sparse is not None:
+        remedy = "A change feed has whole rows, in which a null is a value: leave it out, or leave source out."
+        raise UnsupportedOptionError(option="ignore_null_updates", remedy=remedy)
+    kinds = pa.array([str(kind) for kind in ChangeType])
+    other = changes.filter(pc.invert(pc.is_in(changes[names.CHANGE_TYPE], value_set=kinds)))
+    if other.num_rows:
+        raise InvalidEventsError(
+            f"{TABLE} cannot take these changes: {names.CHANGE_TYPE} is {other[names.CHANGE_TYPE][0].as_py()!r} in "
+            f"{other.num_rows} of them, which no change feed has. Filter them.",
+        )
+    # An update may change the key: the old one is deleted. Where it stays, the new image has the same version and wins.
+    before = f"{names.CHANGE_TYPE} = '{ChangeType.UPDATE_PREIMAGE}'"
+    deletes = asked.apply_as_deletes or f"{names.CHANGE_TYPE} = '{ChangeType.DELETE}'"
+    excepted = asked.except_column_list
+    if asked.column_list is None:
+        excepted = (*(excepted or ()), *(name for name in _FEED if name in changes.column_names))
+    return replace(
+        asked,
+        source=None,
+        sequence_by=asked.sequence_by or (names.COMMIT_VERSION,),
+        apply_as_deletes=f"({deletes}) OR {before}",
+        except_column_list=excepted,
+    )

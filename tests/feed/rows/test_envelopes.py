@@ -1,0 +1,390 @@
+"""Changes in the form of a well-known source: keys are all that a user gives."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from feed.rows.test_apply_changes import FED, NEEDED, VECTORS, rows
+from tablefeed.errors import IllegalOptionError, SchemaMismatchError, TablefeedError, UnsupportedOptionError
+
+COLUMNS = {"id": pa.int64(), "v": pa.string()}
+
+
+def a_target(path: Path, columns: dict[str, pa.DataType] = COLUMNS, **properties: str) -> str:
+    url = str(path / "target")
+    empty = pa.schema(list(columns.items())).empty_table()
+    tablefeed.append(url, empty, properties={**NEEDED, **VECTORS, **properties})
+    return url
+
+
+# --- change feeds ---------------------------------------------------------------------------------------------------
+
+
+def a_source(path: Path) -> str:
+    url = str(path / "source")
+    tablefeed.append(url, pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]}), properties={**VECTORS, **FED})
+    return url
+
+
+@pytest.mark.parametrize("source", ["tablefeed", "changes"])
+def test_a_change_feed_makes_a_copy_of_its_table_in_any_batches(tmp_path: Path, source: str) -> None:
+    origin, url = a_source(tmp_path), a_target(tmp_path)
+    tablefeed.update(origin, {"v": "'B'"}, "id = 2")
+    tablefeed.delete(origin, "id = 3")
+    tablefeed.delete(origin, "id = 1")
+    tablefeed.append(origin, pa.table({"id": [1], "v": ["new"]}))
+    feed = tablefeed.changes(origin, start_version=0).read_all()
+    half = feed.num_rows // 2
+    for part in (feed.slice(half), feed.slice(0, half)):
+        tablefeed.apply_changes(url, part, keys="id", source=source)  # type: ignore[arg-type]  # one of its words
+    assert rows(url) == rows(origin) == [(1, "new"), (2, "B")]
+
+
+def test_an_update_that_changes_the_key_leaves_no_row_of_the_old_key(tmp_path: Path) -> None:
+    origin, url = a_source(tmp_path), a_target(tmp_path)
+    tablefeed.update(origin, {"id": "id + 10"}, "id < 3")
+    tablefeed.apply_changes(url, tablefeed.changes(origin, start_version=0), keys="id", source="tablefeed")
+    assert rows(url) == rows(origin) == [(11, "a"), (12, "b"), (3, "c")]
+
+
+def feed(*given: tuple[int, str | None, str | None, int]) -> pa.Table:
+    names = ["id", "v", "_change_type", "_commit_version"]
+    kinds = [pa.int64(), pa.string(), pa.string(), pa.int64()]
+    return pa.table([pa.array(c, kind) for c, kind in zip(zip(*given, strict=True), kinds, strict=True)], names)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_row_that_a_version_deletes_and_inserts_is_there(tmp_path: Path, order: int) -> None:
+    url = a_target(tmp_path)
+    for event in [(1, "old", "insert", 1), (1, "old", "delete", 2), (1, "new", "insert", 2)][::order]:
+        tablefeed.apply_changes(url, feed(event), keys="id", source="changes")
+    assert rows(url) == [(1, "new")]
+
+
+def test_what_a_user_gives_goes_before_what_the_source_says(tmp_path: Path) -> None:
+    url = a_target(tmp_path, {**COLUMNS, "_commit_version": pa.int64()})
+    given = feed((1, "a", "insert", 1), (1, "a", "delete", 2), (2, "b", "insert", 3))
+    columns = ["id", "v", "_commit_version"]
+    more: dict[str, Any] = {"column_list": columns, "apply_as_deletes": "_change_type = 'none'"}
+    tablefeed.apply_changes(url, given, keys="id", source="changes", ties="last", **more)
+    assert rows(url) == [(1, "a", 2), (2, "b", 3)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments", "error", "text"),
+    [
+        (feed((1, "a", "upsert", 1)), {}, TablefeedError, "_change_type is 'upsert' in 1 of them"),
+        (feed((1, "a", None, 1)), {}, TablefeedError, "_change_type is None"),
+        (pa.table({"id": [1], "v": ["a"]}), {}, SchemaMismatchError, "no column _change_type"),
+        (feed((1, "a", "insert", 1)), {"ignore_null_updates": True}, UnsupportedOptionError, "whole rows"),
+        (feed((1, "a", "insert", 1)), {"source": "maxwell"}, IllegalOptionError, "source"),
+        (feed((1, "a", "insert", 1)), {"source": None}, IllegalOptionError, "sequence_by"),
+    ],
+    ids=["kind", "null", "columns", "sparse", "source", "no source"],
+)
+def test_what_is_no_change_feed_is_refused_by_name(
+    tmp_path: Path, changes: pa.Table, arguments: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    url = a_target(tmp_path)
+    with pytest.raises(error, match=text):
+        tablefeed.apply_changes(url, changes, **{"keys": "id", "source": "changes", **arguments})
+    assert rows(url) == []
+
+
+# --- Debezium -------------------------------------------------------------------------------------------------------
+
+Row = dict[str, Any] | None
+
+
+def change(op: str, lsn: int | None, *, before: Row = None, after: Row = None, **source: Any) -> dict[str, Any]:
+    """An event of Debezium's connector for Postgres, without the description of its values."""
+    where = {"connector": "postgresql", "lsn": lsn, "ts_ms": 1, "table": "t", **source}
+    return {"before": before, "after": after, "op": op, "source": where, "ts_ms": 2}
+
+
+def as_json(*given: dict[str, Any] | None) -> pa.Table:
+    return pa.table({"value": pa.array([None if one is None else json.dumps(one) for one in given], pa.string())})
+
+
+def as_columns(*given: dict[str, Any]) -> pa.Table:
+    row = pa.struct(COLUMNS)
+    source = pa.struct({"connector": pa.string(), "lsn": pa.int64(), "ts_ms": pa.int64()})
+    kinds = {"before": row, "after": row, "op": pa.string(), "source": source, "ts_ms": pa.int64()}
+    return pa.table({name: pa.array([one[name] for one in given], kind) for name, kind in kinds.items()})
+
+
+def as_one_column(*given: dict[str, Any]) -> pa.Table:
+    found = as_columns(*given)
+    return pa.table(
+        {"value": pa.StructArray.from_arrays([c.combine_chunks() for c in found.columns], found.column_names)}
+    )
+
+
+FORMS = pytest.mark.parametrize("form", [as_json, as_columns, as_one_column])
+
+
+def debezium(url: str, changes: pa.Table, **more: Any) -> None:
+    tablefeed.apply_changes(url, changes, keys="id", source="debezium", **more)
+
+
+@FORMS
+def test_events_of_debezium_are_applied_in_the_order_of_their_log(tmp_path: Path, form: Any) -> None:
+    url = a_target(tmp_path)
+    debezium(url, form(change("u", 30, after={"id": 1, "v": "new"}), change("c", 20, after={"id": 2, "v": "b"})))
+    debezium(url, form(change("c", 10, after={"id": 1, "v": "old"}), change("d", 40, before={"id": 2, "v": None})))
+    assert rows(url) == [(1, "new")]
+
+
+@FORMS
+def test_13_an_event_of_a_snapshot_loses_against_a_live_one_at_its_place(tmp_path: Path, form: Any) -> None:
+    url = a_target(tmp_path)
+    debezium(url, form(change("u", 30, after={"id": 1, "v": "live"}), change("r", 30, after={"id": 2, "v": "read"})))
+    debezium(url, form(change("r", 30, after={"id": 1, "v": "read"}), change("r", 30, after={"id": 2, "v": "read"})))
+    assert rows(url) == [(1, "live"), (2, "read")]
+
+
+@FORMS
+def test_17_a_truncate_deletes_what_is_older(tmp_path: Path, form: Any) -> None:
+    url = a_target(tmp_path)
+    given = [change("c", 10, after={"id": 1, "v": "a"}), change("t", 20), change("c", 30, after={"id": 2, "v": "b"})]
+    debezium(url, form(*given))
+    debezium(url, form(change("c", 15, after={"id": 3, "v": "c"})))
+    assert rows(url) == [(2, "b")]
+
+
+@FORMS
+def test_an_update_of_debezium_that_changes_the_key_deletes_the_old_key(tmp_path: Path, form: Any) -> None:
+    url = a_target(tmp_path)
+    debezium(url, form(change("c", 10, after={"id": 1, "v": "a"})))
+    debezium(url, form(change("u", 20, before={"id": 1, "v": "a"}, after={"id": 5, "v": "a"})))
+    assert rows(url) == [(5, "a")]
+
+
+def kafka(*given: tuple[int, int, dict[str, Any] | None]) -> pa.Table:
+    """Messages as Spark's Kafka source gives them: an offset, a key and a value."""
+    values = [None if value is None else json.dumps(value).encode() for _, _, value in given]
+    keys = [json.dumps({"schema": None, "payload": {"id": key}}).encode() for _, key, _ in given]
+    return pa.table(
+        {
+            "key": pa.array(keys, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "topic": ["t"] * len(given),
+            "partition": pa.array([0] * len(given), pa.int32()),
+            "offset": [offset for offset, _, _ in given],
+        }
+    )
+
+
+def test_16_a_null_value_deletes_its_key_in_the_order_of_kafka(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    debezium(url, kafka((7, 1, None), (8, 2, change("c", 10, after={"id": 2, "v": "b"}))))
+    debezium(url, kafka((5, 1, change("c", 5, after={"id": 1, "v": "a"}, connector="oracle"))))
+    assert rows(url) == [(2, "b")]
+
+
+def test_20_an_absent_field_leaves_the_value_and_a_null_is_a_value(tmp_path: Path) -> None:
+    url = a_target(tmp_path, {**COLUMNS, "w": pa.string()})
+    debezium(
+        url,
+        as_json(
+            change("c", 1, after={"id": 1, "v": "a", "w": "x"}), change("c", 1, after={"id": 2, "v": "b", "w": "y"})
+        ),
+    )
+    debezium(
+        url,
+        as_json(
+            change("u", 3, after={"id": 1, "v": None}),
+            change("u", 3, after={"id": 2, "v": "B", "w": "__debezium_unavailable_value"}),
+        ),
+    )
+    debezium(url, as_json(change("u", 2, after={"id": 1, "v": "late", "w": "z"})))
+    assert rows(url) == [(1, None, "z"), (2, "B", "y")]
+
+
+@pytest.mark.parametrize("form", [as_columns, as_one_column])
+def test_20_a_value_that_the_database_did_not_give_is_left_as_it_is(tmp_path: Path, form: Any) -> None:
+    url = a_target(tmp_path)
+    debezium(url, form(change("c", 1, after={"id": 1, "v": "a"})))
+    debezium(url, form(change("u", 2, after={"id": 1, "v": "__debezium_unavailable_value"})))
+    assert rows(url) == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ({"connector": "mysql", "file": "b.999999", "pos": 9}, {"connector": "mysql", "file": "b.1000000", "pos": 4}),
+        (
+            {"connector": "mariadb", "file": "b.1", "pos": 9, "row": 0},
+            {"connector": "mariadb", "file": "b.1", "pos": 9, "row": 1},
+        ),
+        (
+            {"connector": "sqlserver", "commit_lsn": "0a:01", "change_lsn": "0a:00", "event_serial_no": 1},
+            {"connector": "sqlserver", "commit_lsn": "0a:01", "change_lsn": "0a:00", "event_serial_no": 2},
+        ),
+    ],
+    ids=["mysql", "mariadb", "sqlserver"],
+)
+def test_each_connector_has_its_own_order(tmp_path: Path, older: dict[str, Any], newer: dict[str, Any]) -> None:
+    url = a_target(tmp_path)
+    debezium(url, as_json(change("u", None, after={"id": 1, "v": "new"}, **newer)))
+    debezium(url, as_json(change("u", None, after={"id": 1, "v": "old"}, **older)))
+    assert rows(url) == [(1, "new")]
+
+
+def described(kind: pa.DataType, declared: dict[str, Any], value: Any) -> tuple[dict[str, pa.DataType], pa.Table]:
+    """A table with a column x, and an event whose JSON describes the value of x."""
+    fields = [{"field": "id", "type": "int64"}, {"field": "x", **declared}]
+    schema = {"type": "struct", "fields": [{"field": "before", "fields": fields}, {"field": "after", "fields": fields}]}
+    message = {"schema": schema, "payload": change("c", 1, after={"id": 1, "x": value})}
+    return {"id": pa.int64(), "x": kind}, as_json(message)
+
+
+PRECISE = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+LOCAL, MOMENT = pa.timestamp("us"), pa.timestamp("us", tz="UTC")
+B64 = base64.b64encode
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "value", "expected"),
+    [
+        (pa.decimal128(10, 2), PRECISE, B64((-12345).to_bytes(3, "big", signed=True)).decode(), Decimal("-123.45")),
+        (pa.decimal128(10, 2), {"type": "string"}, "1.5", Decimal("1.50")),
+        (
+            pa.decimal128(10, 2),
+            {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"},
+            {"scale": 1, "value": B64(b"\x0f").decode()},
+            Decimal("1.50"),
+        ),
+        (pa.date32(), {"type": "int32", "name": "io.debezium.time.Date"}, 1, date(1970, 1, 2)),
+        (LOCAL, {"type": "int64", "name": "io.debezium.time.Timestamp"}, 1000, EPOCH.replace(second=1)),
+        (LOCAL, {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}, 7, EPOCH.replace(microsecond=7)),
+        (
+            MOMENT,
+            {"type": "string", "name": "io.debezium.time.ZonedTimestamp"},
+            "1970-01-01T01:00:00.5+01:00",
+            EPOCH.replace(microsecond=500000, tzinfo=UTC),
+        ),
+        (pa.binary(), {"type": "bytes"}, B64(b"\x00\xff").decode(), b"\x00\xff"),
+        (pa.string(), {"type": "string", "name": "io.debezium.data.Uuid"}, "u", "u"),
+        (pa.bool_(), {"type": "boolean"}, True, True),
+        (pa.float32(), {"type": "float"}, 1.5, 1.5),
+    ],
+)  # fmt: skip
+def test_described_values_are_read_as_what_they_mean(
+    tmp_path: Path, kind: pa.DataType, declared: dict[str, Any], value: Any, expected: Any
+) -> None:
+    columns, changes = described(kind, declared, value)
+    url = a_target(tmp_path, columns, **{"delta.feature.timestampNtz": "supported"})
+    debezium(url, changes)
+    assert rows(url) == [(1, expected)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "value"),
+    [
+        (pa.decimal128(10, 2), {"type": "string"}, "1.505"),
+        (pa.decimal128(10, 2), {"type": "string"}, "NaN"),
+        (pa.int32(), {"type": "int64"}, 2**40),
+        (pa.int32(), {"type": "double"}, 1.0),
+        (pa.float32(), {"type": "double"}, 1.1),
+        (pa.float64(), {"type": "int64"}, 2**60 + 1),
+        (LOCAL, {"type": "int64", "name": "io.debezium.time.NanoTimestamp"}, 1),
+        (LOCAL, {"type": "int64"}, 1),
+        (MOMENT, {"type": "int64", "name": "io.debezium.time.Timestamp"}, 1),
+        (MOMENT, {"type": "string", "name": "io.debezium.time.ZonedTimestamp"}, "1970-01-01T00:00:00.1234567Z"),
+        (pa.date32(), {"type": "int64", "name": "io.debezium.time.Timestamp"}, 1),
+        (pa.date32(), {"type": "int32"}, 1),
+        (pa.string(), {"type": "bytes"}, "AA=="),
+        (pa.string(), {"type": "int32"}, 1),
+        (pa.list_(pa.int64()), {"type": "array"}, [1]),
+    ],
+)
+def test_a_value_that_is_not_read_exactly_is_refused_with_its_column(
+    tmp_path: Path, kind: pa.DataType, declared: dict[str, Any], value: Any
+) -> None:
+    columns, changes = described(kind, declared, value)
+    url = a_target(tmp_path, columns, **{"delta.feature.timestampNtz": "supported"})
+    with pytest.raises(TablefeedError, match=r"[Cc]olumn x\b"):
+        debezium(url, changes)
+    assert rows(url) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (pa.decimal128(10, 2), "1234", "no value of column x"),  # base64 of precise, or the text of string
+        (MOMENT, 1, "no value of column x"),
+        (LOCAL, 1, "does not describe it"),  # milliseconds or microseconds
+        (pa.binary(), "AAAA", "does not describe it"),  # base64 or hex
+    ],
+    ids=["decimal", "moment", "local", "bytes"],
+)
+def test_values_that_mean_several_things_are_refused_where_nothing_describes_them(
+    tmp_path: Path, kind: pa.DataType, value: Any, text: str
+) -> None:
+    url = a_target(tmp_path, {"id": pa.int64(), "x": kind}, **{"delta.feature.timestampNtz": "supported"})
+    with pytest.raises(TablefeedError, match=text):
+        debezium(url, as_json(change("c", 1, after={"id": 1, "x": value})))
+    assert rows(url) == []
+
+
+GOOD = {"id": 1, "v": "a"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (as_json(change("c", 1, after={**GOOD, "new": 1})), "table lacks|lacks: new"),
+        (as_json(change("m", 1)), "op is 'm'"),
+        (as_json(change("c", 1, after=GOOD, connector="oracle")), "connector oracle is not known"),
+        (as_json(change("c", None, after=GOOD)), "NULL_SEQUENCE"),
+        (as_json(None), "null value has no place"),
+        (as_json(change("d", 1)), "NULL_KEY"),
+        (as_json(change("c", 1, after={**GOOD, "V": "b"})), "differ only in case"),
+        (pa.table({"value": ["{"]}), "no JSON"),
+        (pa.table({"value": ["[1]"]}), "no JSON object"),
+        (as_json(change("c", 1, after="{}")), "no JSON object"),  # type: ignore[arg-type]  # as MongoDB's connector has it
+        (as_json(change("c", "x", after=GOOD)), "of its source"),  # type: ignore[arg-type]  # no LSN
+        (pa.table({"id": [1]}), "no envelope"),
+        (kafka((1, 1, change("t", 1))), "truncate has no offset"),
+    ],
+    ids=[
+        "column",
+        "op",
+        "connector",
+        "position",
+        "tombstone",
+        "key",
+        "twin",
+        "json",
+        "array",
+        "row",
+        "lsn",
+        "columns",
+        "truncate",
+    ],
+)
+def test_what_debezium_does_not_say_is_refused_by_name(tmp_path: Path, changes: pa.Table, text: str) -> None:
+    url = a_target(tmp_path)
+    with pytest.raises(TablefeedError, match=text):
+        debezium(url, changes)
+    assert rows(url) == []
+
+
+def test_17_a_truncate_is_refused_where_history_is_kept(tmp_path: Path) -> None:
+    interval = {"__START_AT": pa.int64(), "__END_AT": pa.int64()}
+    url = a_target(tmp_path, {**COLUMNS, **interval})
+    debezium(url, as_json(change("c", 1, after=GOOD)), stored_as_scd_type=2, sequence_by="__ts_ms")
+    with pytest.raises(TablefeedError, match="truncates the table"):
+        debezium(url, as_json(change("t", 5)), stored_as_scd_type=2, sequence_by="__ts_ms")
+    assert rows(url) == [(1, "a", 2, None)]
