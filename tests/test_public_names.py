@@ -34,12 +34,14 @@ FUNCTIONS = {
     "except_column_list, ignore_null_updates, ignore_null_updates_column_list, "
     "ignore_null_updates_except_column_list, stored_as_scd_type, track_history_column_list, "
     "track_history_except_column_list, ties, app_id, txn_version, storage_options)",
+    "apply_changes_from_snapshot": "(url, snapshots, *, keys, column_list, except_column_list, stored_as_scd_type, "
+    "track_history_column_list, track_history_except_column_list, storage_options)",
     "optimize": "(url, *, where, target_size_bytes, storage_options)",
     "checkpoint": "(url, *, clean_up, storage_options)",
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",
 }
 
-REQUIRED = {"merge": {"on"}, "apply_changes": {"keys"}}
+REQUIRED = {"merge": {"on"}, "apply_changes": {"keys"}, "apply_changes_from_snapshot": {"keys"}}
 """The parameters after the star that must be given."""
 
 TABLE = {

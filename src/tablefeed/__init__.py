@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tablefeed.feed.api.appends import appends
     from tablefeed.feed.api.changes import changes
     from tablefeed.feed.api.follow import follow
-    from tablefeed.feed.api.row_changes import apply_changes, delete, merge, update
+    from tablefeed.feed.api.row_changes import apply_changes, apply_changes_from_snapshot, delete, merge, update
     from tablefeed.feed.api.table import Table, open_table
     from tablefeed.feed.api.table_changes import alter, create, restore
     from tablefeed.feed.rows.merge import Delete, Insert, Update
@@ -44,6 +44,7 @@ __all__ = [
     "append",
     "appends",
     "apply_changes",
+    "apply_changes_from_snapshot",
     "changes",
     "checkpoint",
     "create",
@@ -73,6 +74,7 @@ _HOMES = {
     "append": "tablefeed.feed.api.append",
     "appends": "tablefeed.feed.api.appends",
     "apply_changes": "tablefeed.feed.api.row_changes",
+    "apply_changes_from_snapshot": "tablefeed.feed.api.row_changes",
     "changes": "tablefeed.feed.api.changes",
     "checkpoint": "tablefeed.feed.upkeep.checkpoint",
     "create": "tablefeed.feed.api.table_changes",

@@ -14,7 +14,13 @@ import tablefeed.spark
 from feed.rows.test_apply_changes import FED, Event, a_target, apply, events, rows
 from spark.test_sink import forget_last_batch
 from tablefeed import AlreadyApplied, Committed
-from tablefeed.errors import MissingPathError, SchemaMismatchError, TablefeedError, UnsupportedOptionError
+from tablefeed.errors import (
+    InvalidEventsError,
+    MissingPathError,
+    SchemaMismatchError,
+    TablefeedError,
+    UnsupportedOptionError,
+)
 from tablefeed.model.actions import Version
 
 if TYPE_CHECKING:
@@ -182,3 +188,24 @@ def test_a_stream_of_a_change_feed_needs_only_its_keys(session: SparkSession, tm
     feed = session.read.format("tablefeed").option("readChangeFeed", "true").option("startingVersion", 2).load(source)
     tablefeed.spark.apply_changes(feed, target, keys="id", source="tablefeed")
     assert rows(target) == rows(source) == [(11, "A", 1)]
+
+
+def test_snapshots_are_applied_in_their_order_by_several_tasks(session: SparkSession, tmp_path: Path) -> None:
+    target = a_target(tmp_path, scd_type=2)
+    first, second = [(number, "a") for number in range(9)], [(number, "ab"[number % 2]) for number in range(3, 12)]
+
+    def after(latest: int | None) -> tuple[DataFrame, int] | None:
+        if latest == 20:
+            return None
+        given, version = (first, 10) if latest is None else (second, 20)
+        return session.createDataFrame(given, "id int, v string"), version
+
+    arguments: dict[str, Any] = {"keys": "id", "stored_as_scd_type": 2, "tasks": 3}
+    done = tablefeed.spark.apply_changes_from_snapshot(after, target, **arguments)
+    older = (session.createDataFrame(first, "id int, v string"), 15)
+    with pytest.raises(InvalidEventsError, match="AUTOCDC_SNAPSHOT_OUT_OF_ORDER"):
+        tablefeed.spark.apply_changes_from_snapshot(older, target, **arguments)
+    found = tablefeed.open_table(target).to_arrow().to_pylist()
+    now = sorted((row["id"], row["v"]) for row in found if row["__END_AT"] is None)
+    assert (done, now) == (Committed(version=Version(2)), second)
+    assert sorted(row["id"] for row in found if row["__END_AT"] == 20) == [0, 1, 2, 3, 5, 7]

@@ -1,6 +1,6 @@
 """Translates between Spark's data source API and `tablefeed.feed`. Decisions are made in `tablefeed.feed`, not here.
 
-Two names are for users: `LagListener` and `apply_changes`.
+Three names are for users: `LagListener`, `apply_changes` and `apply_changes_from_snapshot`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tablefeed.spark.applying import apply_changes
+    from tablefeed.spark.applying import apply_changes, apply_changes_from_snapshot
     from tablefeed.spark.lag_listener import LagListener
 
-__all__ = ["LagListener", "apply_changes"]
+__all__ = ["LagListener", "apply_changes", "apply_changes_from_snapshot"]
 
-_HOMES = {"LagListener": "lag_listener", "apply_changes": "applying"}
+_HOMES = {
+    "LagListener": "lag_listener",
+    "apply_changes": "applying",
+    "apply_changes_from_snapshot": "applying",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from tablefeed.errors import MissingPathError, UnsupportedOptionError, naming
 from tablefeed.feed.api.append import txn_of
-from tablefeed.feed.api.row_changes import asking, change
+from tablefeed.feed.api.row_changes import asking, asking_of_snapshots, change
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.rows.apply import Batch, Part, applied_part, check, joined
 from tablefeed.feed.rows.asking import Asking, Source
 from tablefeed.feed.rows.attempts import changeable
 from tablefeed.feed.rows.envelopes import unwrapped
-from tablefeed.feed.rows.folding import Folding
+from tablefeed.feed.rows.folding import END_AT, Folding
 from tablefeed.feed.rows.incoming import batch_of
+from tablefeed.feed.rows.snapshots import IS_GONE, in_order, is_applied
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.stream.query_id import query_id
@@ -30,7 +31,9 @@ from tablefeed.feed.upkeep.after_commit import now_ms
 from tablefeed.feed.upkeep.background import waited_for
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Txn, Version
+from tablefeed.model.outcome import Committed
 from tablefeed.model.schema import Struct
+from tablefeed.spark.options import STORAGE_PREFIX
 from tablefeed.spark.sink import QUERY_ID
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
     from tablefeed.feed.commit.transaction import Transaction
     from tablefeed.feed.snapshot.table_log import Snapshot
-    from tablefeed.model.outcome import AlreadyApplied, Committed
+    from tablefeed.model.outcome import AlreadyApplied
 
 _ORDER = "__ORDER"
 """The column that keeps the order of arrival while rows move to their tasks."""
@@ -123,6 +126,41 @@ def apply_changes(
     return (writer if trigger is None else writer.trigger(**trigger)).start()
 
 
+def apply_changes_from_snapshot(
+    snapshots: tuple[DataFrame, Any] | Callable[[Any], tuple[DataFrame, Any] | None],
+    target: str,
+    *,
+    keys: str | Sequence[str],
+    column_list: Sequence[str] | None = None,
+    except_column_list: Sequence[str] | None = None,
+    stored_as_scd_type: Literal[1, 2] = 1,
+    track_history_column_list: Sequence[str] | None = None,
+    track_history_except_column_list: Sequence[str] | None = None,
+    tasks: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed:
+    """Makes the table at `target` equal to snapshots of its source, each a DataFrame with its version, in one commit.
+
+    All is as for `tablefeed.apply_changes_from_snapshot`, and `tasks` as for `apply_changes`.
+    """
+    asked = asking_of_snapshots(
+        keys=keys,
+        column_list=column_list,
+        except_column_list=except_column_list,
+        stored_as_scd_type=stored_as_scd_type,
+        track_history_column_list=track_history_column_list,
+        track_history_except_column_list=track_history_except_column_list,
+    )
+    work = _Work(
+        location=location(target),
+        storage_options=store_options(storage_options),
+        asked=asked,
+        tasks=None if tasks is None else whole_number(tasks, argument="tasks", least=1),
+    )
+    with naming(work.location):
+        return in_order(snapshots, lambda: _snapshot(work.location, work.storage_options, None), work.apply_snapshot)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
     """What is applied to which table, and by how many tasks (None: as many as run at once)."""
@@ -131,6 +169,11 @@ class _Work:
     storage_options: Mapping[str, str]
     asked: Asking
     tasks: int | None
+
+    def apply_snapshot(self, rows: DataFrame, at: pa.Scalar) -> Committed:
+        """Applies a snapshot, with its version."""
+        outcome = replace(self, asked=replace(self.asked, snapshot_at=at)).apply(rows, None)
+        return Committed(version=outcome.version)
 
     def check(self, changes: DataFrame) -> None:
         """Raises as `apply` does for events of the columns of `changes`, whatever they are."""
@@ -144,9 +187,11 @@ class _Work:
         log, state = newest_state(self.location, self.storage_options)
 
         def prepared(target: TargetRows) -> Transaction | None:
+            if self.asked.snapshot_at is not None and is_applied(target.snapshot, self.asked.snapshot_at):
+                return None
             how = self._folding(changes, target)
             check(target, how)
-            parts = self._parts(changes, how, target.snapshot.version)
+            parts = self._parts(self._with_deletes(changes, how, target.snapshot), how, target.snapshot.version)
             return joined(target, parts, how, txn=txn, now_ms=now_ms())
 
         return change(log, state, prepared, txn=txn)
@@ -179,6 +224,18 @@ class _Work:
         found = divided.mapInArrow(task, "part binary").toArrow()
         # What our own tasks made in this query.
         return [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
+
+    def _with_deletes(self, changes: DataFrame, how: Folding, snapshot: Snapshot) -> DataFrame:
+        """Gives the rows of a snapshot with a delete of each key of the table, which an upsert beside it revokes."""
+        if self.asked.snapshot_at is None:
+            return changes
+        storage = {f"{STORAGE_PREFIX}{name}": value for name, value in self.storage_options.items()}
+        reader = (
+            changes.sparkSession.read.format("tablefeed").option("versionAsOf", snapshot.version).options(**storage)
+        )
+        known = reader.load(self.location).where("true" if how.scd_type == 1 else f"{END_AT} IS NULL")
+        deletes = known.selectExpr(*(f"`{name}`" for name in how.keys), f"true AS {IS_GONE}")
+        return changes.selectExpr("*", f"false AS {IS_GONE}").unionByName(deletes, allowMissingColumns=True)
 
     def _with_keys(self, changes: DataFrame, version: Version) -> tuple[DataFrame, _Work]:
         """Gives the changes with their keys as columns, and the work that is then to do. Tasks open the envelopes."""

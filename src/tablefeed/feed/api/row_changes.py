@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tablefeed.errors import ConflictingOptionsError, IllegalOptionError
+from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, naming
 from tablefeed.feed.api.append import reader_of, texts, txn_of
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, word
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import applied_part, check, joined
 from tablefeed.feed.rows.asking import Asking, Source
-from tablefeed.feed.rows.attempts import run
+from tablefeed.feed.rows.attempts import changeable, run
 from tablefeed.feed.rows.delete import deletion
 from tablefeed.feed.rows.folding import Ties
 from tablefeed.feed.rows.incoming import batch_of
 from tablefeed.feed.rows.merge import Delete, Insert, Merging, Update, clauses, merging
+from tablefeed.feed.rows.snapshots import AT, in_order, is_applied, with_deletes
 from tablefeed.feed.rows.update import updating
 from tablefeed.feed.snapshot.known_state import newest_state, remember
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -28,6 +30,7 @@ from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from tablefeed.data.predicate import RowFilter
@@ -192,6 +195,59 @@ def apply_changes(
     return change(log, state, prepared, txn=txn)
 
 
+@waited_for()
+def apply_changes_from_snapshot(
+    url: str | os.PathLike[str],
+    snapshots: tuple[Any, Any] | Callable[[Any], tuple[Any, Any] | None],
+    *,
+    keys: str | Sequence[str],
+    column_list: Sequence[str] | None = None,
+    except_column_list: Sequence[str] | None = None,
+    stored_as_scd_type: Literal[1, 2] = 1,
+    track_history_column_list: Sequence[str] | None = None,
+    track_history_except_column_list: Sequence[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Committed:
+    """Makes the table at `url` equal to snapshots of its source, one after the other, each in one commit.
+
+    `snapshots` is Arrow data as in `apply_changes` and its version: a number, a text, a date or a time. Or it is a
+    function, called with the newest version that was applied, None where there is none, until it gives None. A row that
+    is equal stays as it is, one that differs is replaced, and a key that a snapshot lacks is deleted. With
+    `stored_as_scd_type` 2 the versions of a row begin and end at those of snapshots. The newest version is recorded by
+    the commit: the same one again does nothing, and an older one is refused (`AUTOCDC_SNAPSHOT_OUT_OF_ORDER`). All else
+    is as for `apply_changes`.
+    """
+    asked = asking_of_snapshots(
+        keys=keys,
+        column_list=column_list,
+        except_column_list=except_column_list,
+        stored_as_scd_type=stored_as_scd_type,
+        track_history_column_list=track_history_column_list,
+        track_history_except_column_list=track_history_except_column_list,
+    )
+    place, storage = location(url), store_options(storage_options)
+
+    def apply(rows: Any, at: pa.Scalar) -> Committed:
+        log, state = newest_state(place, storage)
+        found = reader_of(rows, log.url).read_all()
+
+        def prepared(target: TargetRows) -> Transaction | None:
+            snapshot = target.snapshot
+            if is_applied(snapshot, at):
+                return None
+            batch = batch_of(
+                found, replace(asked, snapshot_at=at), snapshot.schema, snapshot.metadata.partition_columns
+            )
+            check(target, batch.how)
+            part = applied_part(target, with_deletes(target, batch), task=0, now_ms=now_ms())
+            return joined(target, [part], batch.how, txn=None, now_ms=now_ms())
+
+        return Committed(version=change(log, state, prepared, txn=None).version)
+
+    with naming(place):
+        return in_order(snapshots, lambda: changeable(newest_state(place, storage)[1]), apply)
+
+
 def change(
     log: TableLog, state: Snapshot | None, prepare: Callable[[TargetRows], Transaction | None], *, txn: Txn | None
 ) -> Committed | AlreadyApplied:
@@ -239,6 +295,13 @@ def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of 
         stored_as_scd_type=given["stored_as_scd_type"],
         ties=word(Ties, given["ties"], argument="ties"),
     )
+
+
+def asking_of_snapshots(**given: Any) -> Asking:  # Any: as above
+    """Does as `asking`, for the arguments of `apply_changes_from_snapshot`."""
+    left_out = dict.fromkeys(field.name for field in fields(Asking))
+    fixed = {"sequence_by": AT, "ignore_null_updates": False, "ties": Ties.FAIL}
+    return asking(**{**left_out, **fixed, **given})
 
 
 def _names(given: object, argument: str) -> tuple[str, ...] | None:

@@ -87,7 +87,8 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
     store = snapshot.log.store
     state = states.read_state(snapshot)
     keys = batch.keys
-    within = None if keys is None else key_ranges(keys, target.schema)
+    # A row of any other key would be deleted too: a snapshot does not have it.
+    within = None if keys is None or how.snapshot_at is not None else key_ranges(keys, target.schema)
     found = find(target, keys, within)
     known = Known(
         rows=found.rows.select(how.row_schema.names).cast(how.row_schema),
@@ -107,7 +108,7 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
             rows = _changes(target, folded, found, updated=updated, inserted=inserted)
             changes = write_changes(_plan(target, now_ms), rows, store=store)
             written += (file.path for file in changes)
-        state_file = states.increment(store, changed, forgotten, how)
+        state_file = states.increment(store, changed, forgotten, how) if how.snapshot_at is None else None
     return Part(
         within=within,
         files=(*updated, *inserted),
@@ -145,6 +146,8 @@ def joined(
             truncated_at=truncated_at,
             how=how,
         )
+        if how.snapshot_at is not None:
+            after = replace(after, snapshot_at=how.snapshot_at.cast(how.sequence))
         fresh = tuple(file.path for file in after.files if file not in state.files)
         written += fresh
         if not files and not hits and after == state and txn is None:
@@ -214,9 +217,9 @@ def _together(hits: Iterable[Hit]) -> list[Hit]:
 
 def _check_drift(state: states.State, how: Folding) -> None:
     asked = states.fingerprint(how)
-    changed = [name for name in asked if state.how and state.how.get(name) != asked[name]]
+    changed = [name for name in {**asked, **state.how} if state.how and state.how.get(name) != asked.get(name)]
     if changed:
-        said = "; ".join(f"{name} was {state.how.get(name)!r} and is {asked[name]!r}" for name in changed)
+        said = "; ".join(f"{name} was {state.how.get(name)!r} and is {asked.get(name)!r}" for name in changed)
         raise SchemaMismatchError(
             f"Changes were applied to {TABLE} in another way before: {said}. What is remembered of earlier changes "
             "does not fit. Nothing was committed. Apply changes as before, or to a new table.",

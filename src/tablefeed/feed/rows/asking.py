@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+import pyarrow as pa
+
 from tablefeed.feed.rows.folding import Ties
 
 
@@ -21,7 +23,8 @@ class Source(StrEnum):
 class Asking:
     """The arguments of `apply_changes` that say what events mean, under their names there; checked for their types.
 
-    `absent` are columns of the changes whose fields may be missing, as the column ABSENT then says.
+    `absent` are columns of the changes whose fields may be missing, as the column ABSENT then says. `snapshot_at` is
+    the version of the snapshot whose rows the changes are.
     """
 
     keys: tuple[str, ...]
@@ -39,3 +42,4 @@ class Asking:
     track_history_except_column_list: tuple[str, ...] | None = None
     ties: Ties = Ties.FAIL
     absent: tuple[str, ...] = ()
+    snapshot_at: pa.Scalar | None = None

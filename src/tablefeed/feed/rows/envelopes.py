@@ -15,6 +15,7 @@ from tablefeed.delta import names
 from tablefeed.errors import TABLE, InvalidEventsError, SchemaMismatchError, UnsupportedOptionError
 from tablefeed.feed.rows.asking import Asking, Source
 from tablefeed.feed.rows.debezium import unwrapped as unwrapped_debezium
+from tablefeed.feed.rows.snapshots import as_events
 from tablefeed.log.changes import ChangeType
 from tablefeed.model.schema import Struct
 
@@ -27,6 +28,8 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
     `target` are the columns of the table. Raises InvalidEventsError for what is no event of the source,
     SchemaMismatchError for changes without its columns, UnsupportedOptionError for what cannot be asked of it.
     """
+    if asked.snapshot_at is not None:
+        return as_events(changes, asked)
     if asked.source is None:
         return changes, asked
     if asked.source is Source.DEBEZIUM:

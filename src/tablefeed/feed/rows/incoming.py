@@ -134,6 +134,7 @@ def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataTy
         absent=tuple(name for name in values if name.lower() in absent),
         tracked=tracked,
         ties=asked.ties,
+        snapshot_at=asked.snapshot_at,
     )
 
 

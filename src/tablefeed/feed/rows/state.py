@@ -55,11 +55,15 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the log of a table says of its ordering state. `how` says how events were folded, as `fingerprint`."""
+    """What the log of a table says of its ordering state. `how` says how events were folded, as `fingerprint`.
+
+    `snapshot_at` is the version of the newest snapshot that was applied, where snapshots are.
+    """
 
     how: Mapping[str, object] = field(default_factory=dict)
     files: tuple[StateFile, ...] = ()
     truncated_at: pa.Scalar | None = None
+    snapshot_at: pa.Scalar | None = None
 
 
 def fingerprint(how: Folding) -> dict[str, object]:
@@ -73,6 +77,7 @@ def fingerprint(how: Folding) -> dict[str, object]:
         "sparseColumns": list(how.sparse),
         "trackedColumns": None if how.tracked is None else list(how.tracked),
         "untrackedColumns": list(how.untracked),
+        **({} if how.snapshot_at is None else {"snapshots": True}),
     }
 
 
@@ -83,10 +88,11 @@ def read_state(snapshot: Snapshot) -> State:
         return State()
     try:
         found = orjson.loads(domain.configuration)
-        truncated, how = found["truncatedAt"], found["how"]
+        truncated, how, snapshot_at = found["truncatedAt"], found["how"], found.get("snapshotAt")
         files = tuple(StateFile(path=file["path"], row_count=file["rows"]) for file in found["files"])
         is_known = type(how) is dict and all((type(f.path), type(f.row_count)) == (str, int) for f in files)
-        state = State(how=how, files=files, truncated_at=None if truncated is None else _scalar(truncated))
+        times = [None if text is None else _scalar(text) for text in (truncated, snapshot_at)]
+        state = State(how=how, files=files, truncated_at=times[0], snapshot_at=times[1])
     except (orjson.JSONDecodeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         raise _unreadable(domain) from error
     if not is_known:
@@ -109,6 +115,7 @@ def as_domain(state: State) -> DomainMetadata:
         "how": dict(state.how),
         "files": [{"path": file.path, "rows": file.row_count} for file in state.files],
         "truncatedAt": None if truncated is None else _text(truncated),
+        **({} if state.snapshot_at is None else {"snapshotAt": _text(state.snapshot_at)}),
     }
     return DomainMetadata(domain=DOMAIN, configuration=orjson.dumps(found).decode(), removed=False)
 

@@ -1,0 +1,108 @@
+"""Snapshots of a source as change events.
+
+At the version of a snapshot there is an upsert of each of its rows, and a delete of each key that the table has. An
+upsert wins over a delete at one sequence, so only rows of keys that the snapshot lacks are deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.errors import TABLE, IllegalOptionError, InvalidEventsError
+from tablefeed.feed.rows import state as states
+from tablefeed.feed.rows.apply import Batch
+from tablefeed.feed.rows.asking import Asking
+from tablefeed.feed.rows.folding import END_AT, KIND, SEQUENCE, Kind
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.target_rows import TargetRows
+from tablefeed.model.outcome import Committed
+
+AT, IS_GONE = "__SNAPSHOT_AT", "__IS_GONE"
+"""Columns of a snapshot: its version, and whether it may lack the key."""
+
+
+def as_events(rows: pa.Table, asked: Asking) -> tuple[pa.Table, Asking]:
+    """Gives the rows of a snapshot as events, as `envelopes.unwrapped`; those where IS_GONE is true are deletes."""
+    events = rows.append_column(AT, pa.repeat(asked.snapshot_at, rows.num_rows))
+    own = tuple(name for name in (AT, IS_GONE) if name in events.column_names)
+    excepted = asked.except_column_list if asked.column_list is not None else (*(asked.except_column_list or ()), *own)
+    deletes = f"{IS_GONE} = true" if IS_GONE in own else None
+    return events, replace(asked, sequence_by=(AT,), apply_as_deletes=deletes, except_column_list=excepted)
+
+
+def with_deletes(target: TargetRows, batch: Batch) -> Batch:
+    """Gives the events of a snapshot with a delete of each key of the table."""
+    how, events = batch.how, batch.events
+    names = (*how.keys, *((END_AT,) if how.scd_type == 2 else ()))
+    wanted = pa.schema([target.schema.field(name) for name in names])
+    known = pa.Table.from_batches(target.read(target.files(None), wanted), wanted)
+    if how.scd_type == 2:
+        known = known.filter(pc.is_null(known[END_AT]))
+    fixed = {KIND: pa.scalar(str(Kind.DELETE)), SEQUENCE: pa.scalar(how.snapshot_at, how.sequence)}
+    columns = [
+        pa.repeat(fixed[field.name], known.num_rows)
+        if field.name in fixed
+        else (known[field.name] if field.name in how.keys else pa.nulls(known.num_rows, field.type))
+        for field in events.schema
+    ]
+    return replace(batch, events=pa.concat_tables([events, pa.table(columns, schema=events.schema)]))
+
+
+def is_applied(table: Snapshot, at: pa.Scalar) -> bool:
+    """Whether the snapshot of this version is the newest applied. Raises InvalidEventsError for an older one."""
+    known = states.read_state(table).snapshot_at
+    if known is None:
+        return False
+    try:
+        version = at.cast(known.type)
+    except pa.ArrowException:
+        return False  # it is refused as a sequence of another type
+    if version.as_py() < known.as_py():
+        raise InvalidEventsError(
+            f"{TABLE} has the snapshot of version {known.as_py()!r} of its source, and cannot take the older one of "
+            f"version {version.as_py()!r}. Nothing was committed. Give snapshots in their order.",
+            error_class="AUTOCDC_SNAPSHOT_OUT_OF_ORDER",
+        )
+    return bool(version == known)
+
+
+class _Apply(Protocol):
+    def __call__(self, rows: Any, at: pa.Scalar, /) -> Committed: ...
+
+
+def in_order(
+    snapshots: tuple[Any, Any] | Callable[[Any], tuple[Any, Any] | None],
+    newest: Callable[[], Snapshot],
+    apply: _Apply,
+) -> Committed:
+    """Applies what `snapshots` gives, in the order of its versions; gives the last commit, or the table's version."""
+    while True:
+        table = newest()
+        known = states.read_state(table).snapshot_at
+        latest = None if known is None else known.as_py()
+        found = snapshots(latest) if callable(snapshots) else snapshots
+        if found is None:
+            return Committed(version=table.version)
+        rows, version = found
+        at = _scalar(version)
+        if is_applied(table, at):
+            return Committed(version=table.version)
+        outcome = apply(rows, at)
+        if not callable(snapshots):
+            return outcome
+
+
+def _scalar(version: Any) -> pa.Scalar:
+    try:
+        found = pa.scalar(version)
+    except pa.ArrowException:
+        found = pa.scalar(None)
+    if not found.is_valid or pa.types.is_boolean(found.type):
+        explain = "must come with a version: a number, a text, a date or a time"
+        raise IllegalOptionError(option="snapshots", value=str(version), explain=explain)
+    return found
