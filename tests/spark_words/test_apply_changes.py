@@ -14,7 +14,7 @@ from tablefeed.model.actions import Version
 from tablefeed.spark.applying import _Work
 
 NOT_ASKED = (
-    "apply_as_deletes apply_as_truncates column_list except_column_list ignore_null_updates_column_list "
+    "source apply_as_deletes apply_as_truncates column_list except_column_list ignore_null_updates_column_list "
     "ignore_null_updates_except_column_list track_history_column_list track_history_except_column_list"
 )
 

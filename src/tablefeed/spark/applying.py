@@ -206,9 +206,7 @@ class _Work:
         return apply_batch
 
     def _folding(self, changes: DataFrame, target: TargetRows) -> Folding:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        return self._batch(to_arrow_schema(changes.schema).empty_table(), target.snapshot).how
+        return self._batch(_arrow_schema(changes).empty_table(), target.snapshot).how
 
     def _parts(self, changes: DataFrame, how: Folding, version: Version) -> list[Part]:
         """Runs the tasks; each has all events of its keys."""
@@ -241,10 +239,10 @@ class _Work:
         """Gives the changes with their keys as columns, and the work that is then to do. Tasks open the envelopes."""
         if self.asked.source is not Source.DEBEZIUM:
             return changes, self
-        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+        from pyspark.sql.pandas.types import from_arrow_schema
 
         schema = _snapshot(self.location, self.storage_options, version).schema
-        plain, asked = unwrapped(to_arrow_schema(changes.schema).empty_table(), self.asked, schema)
+        plain, asked = unwrapped(_arrow_schema(changes).empty_table(), self.asked, schema)
         task = _Unwrap(location=self.location, asked=self.asked, schema=schema)
         return changes.mapInArrow(task, from_arrow_schema(plain.schema)), replace(self, asked=asked)
 
@@ -293,6 +291,12 @@ class _Task:
         part = self.work.part(batches, self.version, now=self.now_ms)
         if part is not None:
             yield pa.record_batch({"part": pa.array([pickle.dumps(part)], pa.binary())})
+
+
+def _arrow_schema(changes: DataFrame) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(changes.schema, timezone="UTC")
 
 
 def _snapshot(location: str, storage_options: Mapping[str, str], version: Version | None) -> DeltaSnapshot:

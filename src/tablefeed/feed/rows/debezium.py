@@ -26,7 +26,7 @@ from tablefeed.feed.rows.debezium_values import Declared, Read, reader
 from tablefeed.feed.rows.folding import ABSENT, END_AT, START_AT
 from tablefeed.model.schema import Struct
 
-OP, ORDER = "__op", "__order"
+OP, ORDER = "__op", "__position"
 _TS, _SOURCE_TS, _OFFSET = "__ts_ms", "__source_ts_ms", "__offset"
 _PARTS = ("before", "after", "op", "source", "ts_ms", "ts_us", "ts_ns", "transaction")
 _OPS = ("c", "u", "r", "d", "t")
