@@ -10,11 +10,19 @@ Names, types and nullability of the result are exactly the wanted ones. No files
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import pyarrow as pa
 
-from tablefeed.data.retype import Conversion, Leaf, LossyConversionError, StoredFields, lossless, member_conversion
-from tablefeed.data.scalars import scalar_of
+from tablefeed.data.retype import (
+    Conversion,
+    Leaf,
+    LossyConversionError,
+    StoredFields,
+    lossless,
+    member_conversion,
+    nulls,
+)
 
 _NO_CONSTANTS: Mapping[str, pa.Scalar] = {}
 
@@ -43,9 +51,9 @@ class Conformer:
         there = StoredFields(found)
         for field, stored_field in zip(wanted, wanted if stored is None else stored, strict=True):
             if field.name in constants:
-                self._makers.append(_filled(constants[field.name].cast(field.type)))
+                self._makers.append(_filled(partial(pa.repeat, constants[field.name].cast(field.type))))
             elif (name := there.find(stored_field)) is None:
-                self._makers.append(_filled(scalar_of(None, field.type)))
+                self._makers.append(_filled(partial(nulls, kind=field.type)))
             else:
                 names.append(name)
                 convert = member_conversion(found.field(name).type, field, stored_field.type, leaf)
@@ -78,14 +86,14 @@ def _taken(name: str, convert: Conversion | None, field: pa.Field) -> Callable[[
     return make
 
 
-def _filled(value: pa.Scalar) -> Callable[[pa.RecordBatch], pa.Array]:
+def _filled(rows: Callable[[int], pa.Array]) -> Callable[[pa.RecordBatch], pa.Array]:
     # Built for the longest batch so far and then sliced: all batches but the last have the same length.
-    filled = pa.repeat(value, 0)
+    filled = rows(0)
 
     def make(batch: pa.RecordBatch) -> pa.Array:
         nonlocal filled
         if len(filled) < batch.num_rows:
-            filled = pa.repeat(value, batch.num_rows)
+            filled = rows(batch.num_rows)
         return filled.slice(0, batch.num_rows)
 
     return make

@@ -279,6 +279,15 @@ def _has_variants(kind: pa.DataType) -> bool:
     return any(_has_variants(field.type) for field in inner_fields(kind))
 
 
+def nulls(count: int, kind: pa.DataType) -> pa.Array:
+    """Gives `count` nulls. The parts of a null variant are empty, as Parquet requires them."""
+    if not (pa.types.is_struct(kind) and _has_variants(kind)):
+        return pa.nulls(count, kind)
+    of_variants = is_variant(kind)
+    members = [pa.repeat(pa.scalar(b"", f.type), count) if of_variants else nulls(count, f.type) for f in kind]
+    return pa.StructArray.from_arrays(members, fields=list(kind), mask=pa.repeat(pa.scalar(value=True), count))
+
+
 def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, leaf: Leaf) -> Conversion:
     indexes = {member.name: index for index, member in enumerate(found)}
     of_variants = is_variant(wanted)
@@ -303,7 +312,7 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
         present = array.flatten() if array.null_count and hides_members else None
         for index, convert, field in plan:
             if index is None:
-                member = pa.nulls(len(array), field.type)
+                member = nulls(len(array), field.type)
             else:
                 member = array.field(index) if present is None else present[index]
             member = member if convert is None else convert(member)

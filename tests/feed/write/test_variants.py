@@ -40,7 +40,7 @@ NESTED = pa.schema(
         ("m", pa.map_(pa.string(), VARIANT)),
     ]
 )
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"id": 1, "v": number(1), "s": {"v": number(2), "n": 3}, "l": [number(4), None], "m": [("k", number(5))]},
     {"id": 2, "v": None, "s": {"v": None, "n": 3}, "l": [], "m": [("k", None)]},
     {"id": 3, "v": None, "s": None, "l": None, "m": None},
@@ -156,3 +156,44 @@ def test_what_rewrites_rows_keeps_their_variants(tmp_path: Path) -> None:
     changed = tablefeed.changes(tmp_path, start_version=now.version).read_all().to_pylist()
     assert {(row["id"], row["_change_type"]) for row in changed} == {(2, "delete"), (2, "insert")}
     assert [row["m"] for row in changed] == [[("k", None)]] * 2
+
+
+FED = {"delta.enableChangeDataFeed": "true"}
+NOTHING: dict[str, Any] = {"v": None, "s": None, "l": None, "m": None}
+
+
+def test_rows_without_the_columns_of_variants_get_nulls(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.Table.from_pylist(ROWS[:1], NESTED), properties=FED)
+
+    tablefeed.append(tmp_path, pa.table({"id": [4]}))
+    lacks_a_member = pa.table({"id": [5], "s": pa.array([{"n": 7}], pa.struct([("n", pa.int64())]))})
+    tablefeed.append(tmp_path, lacks_a_member)
+    new = tablefeed.Insert(values={"id": "source.id"})
+    tablefeed.merge(tmp_path, pa.table({"id": [6]}), on=["id"], not_matched=[tablefeed.Insert()])
+    tablefeed.merge(tmp_path, pa.table({"id": [7]}), on=["id"], matched=[tablefeed.Delete()], not_matched=[new])
+
+    assert tablefeed.open_table(tmp_path).to_arrow().sort_by("id").to_pylist() == [
+        ROWS[0],
+        {"id": 4, **NOTHING},
+        {"id": 5, **NOTHING, "s": {"v": None, "n": 7}},
+        {"id": 6, **NOTHING},
+        {"id": 7, **NOTHING},
+    ]
+
+
+@pytest.mark.parametrize("properties", [FED, {**FED, "delta.enableDeletionVectors": "true"}], ids=["copies", "vectors"])
+def test_rows_of_files_from_before_their_variants_are_copied_and_recorded(
+    tmp_path: Path, properties: dict[str, str]
+) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1, 2, 3]}), properties=properties)
+    tablefeed.append(tmp_path, pa.Table.from_pylist([{**ROWS[0], "id": 4}], NESTED), merge_schema=True)
+
+    tablefeed.delete(tmp_path, "id = 1")
+    tablefeed.update(tmp_path, {"id": "20"}, "id = 2")
+    tablefeed.optimize(tmp_path)
+
+    rows = tablefeed.open_table(tmp_path).to_arrow().sort_by("id").to_pylist()
+    assert rows == [{"id": 3, **NOTHING}, {**ROWS[0], "id": 4}, {"id": 20, **NOTHING}]
+    feed = tablefeed.changes(tmp_path, start_version=2).read_all().to_pylist()
+    changed = [(row["_change_type"], row["id"], row["v"]) for row in feed]
+    assert sorted(changed) == [("delete", 1, None), ("update_postimage", 20, None), ("update_preimage", 2, None)]

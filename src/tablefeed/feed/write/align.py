@@ -145,10 +145,10 @@ class _Column:
         import pyarrow as pa
 
         from tablefeed.data.casts import CastError
-        from tablefeed.data.retype import LossyConversionError
+        from tablefeed.data.retype import LossyConversionError, nulls
 
         if self._source is None:
-            return pa.nulls(batch.num_rows, type=self._field.type)
+            return nulls(batch.num_rows, self._field.type)
         column = batch.column(self._source[0])
         try:
             return column if self._convert is None else self._convert(column)
