@@ -468,3 +468,50 @@ def test_14_a_delete_with_its_key_alone_is_applied_where_other_columns_take_no_n
     with pytest.raises(TablefeedError, match="NOT_NULL_CONSTRAINT_VIOLATED"):
         apply(url, (3, None, 2, "u"))
     assert rows(url) == [(2, "b", 1)]
+
+
+# --- times that Python has no object for ------------------------------------------------------------------------------
+
+FAR = [-99_999_999_999_999_999, 253_402_300_800_000_000, 253_402_300_800_000_001]
+"""Microseconds: in the year -1199, and the first two of the year 10000."""
+
+
+@pytest.mark.parametrize("of_two_columns", [False, True], ids=["a time", "a struct"])
+def test_sequences_and_keys_beyond_the_years_of_python_are_applied_and_named(
+    tmp_path: Path, *, of_two_columns: bool
+) -> None:
+    url = str(tmp_path / "target")
+    time = pa.timestamp("us", "UTC")
+    tablefeed.append(url, pa.schema([("id", time), ("v", pa.string())]).empty_table(), properties=NEEDED)
+
+    def far(*given: tuple[int, str | None, int, str]) -> Committed | AlreadyApplied:
+        ids, values, at, operations = zip(*given, strict=True)
+        kinds = [time, pa.string(), time, pa.int64(), pa.string()]
+        arrays = [pa.array(each, kind) for each, kind in zip((ids, values, at, at, operations), kinds, strict=True)]
+        return tablefeed.apply_changes(
+            url,
+            pa.table(arrays, names=["id", "v", "ts", "line", "op"]),
+            keys="id",
+            sequence_by=["ts", "line"] if of_two_columns else "ts",
+            apply_as_deletes="op = 'd'",
+            apply_as_truncates="op = 't'",
+            except_column_list=["ts", "line", "op"],
+        )
+
+    far((FAR[0], "a", FAR[0], "u"), (FAR[1], "b", FAR[2], "u"), (FAR[2], "c", FAR[0], "u"))
+    far((0, None, FAR[1], "t"), (FAR[0], None, FAR[2], "d"))
+    far((FAR[0], "late", FAR[1], "u"))
+    with pytest.raises(TablefeedError, match=r"key id=10000-01-01 00:00:00.000000Z at sequence .*10000-01-01 00:00"):
+        far((FAR[1], "one", FAR[2], "u"), (FAR[1], "other", FAR[2], "u"))
+
+    left = tablefeed.open_table(url).to_arrow()
+    assert (left["id"].cast(pa.int64()).to_pylist(), left["v"].to_pylist()) == ([FAR[1]], ["b"])
+
+
+def test_a_key_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
+    url = str(tmp_path / "target")
+    tablefeed.append(url, pa.table({"id": ["a"], "v": ["a"]}), properties=NEEDED)
+    broken = pa.array([b"\xff", b"\xff"]).view(pa.string())
+    changes = pa.table({"id": broken, "v": ["a", "b"], "ts": [1, 1]})
+    with pytest.raises(TablefeedError, match=r"key id=\\xff at sequence 1 differ"):
+        tablefeed.apply_changes(url, changes, keys="id", sequence_by="ts", except_column_list=["ts"])

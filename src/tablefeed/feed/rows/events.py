@@ -138,7 +138,15 @@ def _key_text(table: pa.Table, at: int, how: Folding) -> str:
 
 
 def _text(value: pa.Scalar) -> str:
-    return str(value.as_py())
+    # By Arrow: Python has no time after the year 9999, and no text that is not UTF-8.
+    kind = value.type
+    if not value.is_valid:
+        return "null"
+    if pa.types.is_struct(kind):
+        return "{" + ", ".join(f"{field.name}: {_text(value[i])}" for i, field in enumerate(kind)) + "}"
+    is_bytes = any(is_a(kind) for is_a in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary))
+    shown = value if is_bytes else value.cast(pa.string())
+    return bytes(shown.as_buffer()).decode(errors="backslashreplace")
 
 
 def _is_missing(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -248,7 +248,7 @@ def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _text(value: pa.Scalar) -> str:
-    batch = pa.record_batch({"at": pa.array([value.as_py()], value.type)})
+    batch = pa.record_batch({"at": pa.repeat(value, 1)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write(batch)
