@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tablefeed.feed.api.row_changes import apply_changes, apply_changes_from_snapshot, delete, merge, update
     from tablefeed.feed.api.table import Table, open_table
     from tablefeed.feed.api.table_changes import alter, create, restore
-    from tablefeed.feed.rows.merge import Delete, Insert, Update
+    from tablefeed.feed.rows.merge_clauses import Delete, Insert, Update
     from tablefeed.feed.upkeep.checkpoint import Checkpointed, checkpoint
     from tablefeed.feed.upkeep.optimize import optimize
     from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuum
@@ -60,9 +60,9 @@ __all__ = [
 
 _HOMES = {
     "AlreadyApplied": "tablefeed.model.outcome",
-    "Delete": "tablefeed.feed.rows.merge",
-    "Insert": "tablefeed.feed.rows.merge",
-    "Update": "tablefeed.feed.rows.merge",
+    "Delete": "tablefeed.feed.rows.merge_clauses",
+    "Insert": "tablefeed.feed.rows.merge_clauses",
+    "Update": "tablefeed.feed.rows.merge_clauses",
     "Checkpointed": "tablefeed.feed.upkeep.checkpoint",
     "Commit": "tablefeed.model.actions",
     "CommitInfo": "tablefeed.model.actions",

@@ -17,7 +17,8 @@ from tablefeed.feed.api.row_changes import filter_of
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.rows.attempts import TRIES, run
 from tablefeed.feed.rows.delete import deletion
-from tablefeed.feed.rows.merge import Merging, merging
+from tablefeed.feed.rows.merge import merging
+from tablefeed.feed.rows.merge_clauses import Merging
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.write.target_rows import TargetRows

@@ -17,7 +17,8 @@ from tablefeed.feed.rows.attempts import changeable, run
 from tablefeed.feed.rows.delete import deletion
 from tablefeed.feed.rows.folding import Ties
 from tablefeed.feed.rows.incoming import batch_of
-from tablefeed.feed.rows.merge import Delete, Insert, Merging, Update, clauses, merging
+from tablefeed.feed.rows.merge import merging
+from tablefeed.feed.rows.merge_clauses import Delete, Insert, Merging, Update, clauses
 from tablefeed.feed.rows.snapshots import AT, in_order, is_applied, with_deletes
 from tablefeed.feed.rows.update import updating
 from tablefeed.feed.snapshot.known_state import newest_state, remember

@@ -17,15 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.assignment import Assignment
-from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
+from tablefeed.data.sql import Asked
 from tablefeed.delta.commit_info import TableChange
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
-from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import as_merge
 from tablefeed.feed.rows.columns import counting, others
 from tablefeed.feed.rows.events import key_numbers
+from tablefeed.feed.rows.expressions import compiled, evaluated
 from tablefeed.feed.rows.keyed import FoundRows, check_keys, find, key_ranges, only_equal
+from tablefeed.feed.rows.merge_clauses import SOURCE, TARGET, Delete, Insert, Merging, Update, column, compared
 from tablefeed.feed.rows.update import as_spelled
 from tablefeed.feed.write.align import align, aligned
 from tablefeed.feed.write.change_data import with_change
@@ -40,49 +42,6 @@ from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.schema import Field, Primitive, Struct, walk
 
-SOURCE, TARGET = "source", "target"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """Sets columns of a row of the table where `where` is true (None: always).
-
-    `set` maps columns to SQL over `source` and `target`; None sets every column that the source has.
-    """
-
-    set: Mapping[str, str] | None = None
-    where: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
-    """Deletes a row of the table where `where` is true (None: always)."""
-
-    where: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Insert:
-    """Inserts a row of the source where `where` is true (None: always).
-
-    `values` maps columns to SQL over `source`; None takes every column that the source has. A column without a value
-    gets its default, or null.
-    """
-
-    values: Mapping[str, str] | None = None
-    where: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merging:
-    """What is merged: the rows of the source, by which columns they match, and the clauses in their order."""
-
-    rows: pa.Table
-    on: str | tuple[str, ...]
-    matched: tuple[Update | Delete, ...] = ()
-    not_matched: tuple[Insert, ...] = ()
-    not_matched_by_source: tuple[Update | Delete, ...] = ()
-
 
 @dataclass(frozen=True, slots=True)
 class _Made:
@@ -95,19 +54,6 @@ class _Made:
     replaces: pa.Array | None
 
 
-_Clause = TypeVar("_Clause")
-
-
-def clauses(given: Sequence[_Clause], argument: str, kinds: tuple[type, ...]) -> tuple[_Clause, ...]:
-    """Gives the clauses that a user passed. Raises IllegalOptionError for anything else."""
-    found = tuple(given) if isinstance(given, Sequence) else (given,)
-    for clause in found:
-        if not isinstance(clause, kinds):
-            names = " or ".join(f"tablefeed.{kind.__name__}" for kind in kinds)
-            raise IllegalOptionError(option=argument, value=str(clause), explain=f"must be a list of {names}")
-    return found
-
-
 def merging(target: TargetRows, asked: Merging, *, txn: Txn | None, now_ms: int) -> Transaction | None:
     """Gives the transaction that merges; None where it changes nothing, and there is no `txn` to record.
 
@@ -117,11 +63,11 @@ def merging(target: TargetRows, asked: Merging, *, txn: Txn | None, now_ms: int)
     snapshot = target.snapshot
     work = _Merge(target, asked, now_ms)
     gone = work.decide()
-    if not gone and not work.made and txn is None:
+    if not len(gone) and not work.made and txn is None:
         return None
     updates = [made.replaces for made in work.made if made.replaces is not None]
     check_ids_stay(target, updates=bool(updates))
-    hits = work.found.hits(pa.array(gone, pa.int64()))
+    hits = work.found.hits(gone)
     plan, written = work.plan(snapshot.schema), list[tuple[_Made, tuple[AddFile, ...]]]()
     with deleted_on_error(snapshot.log.store) as paths:
         for number, made in enumerate(work.made):
@@ -164,7 +110,7 @@ class _Merge:
         self._source = from_arrow(asked.rows.schema)
         self._rows = asked.rows.cast(to_arrow(self._source))
         self._sides = {TARGET: _in_sql(self._schema), SOURCE: _in_sql(self._source)}
-        self.on, pairs = _keys(asked.on, self._source, self._schema)
+        self.on, pairs = compared(asked.on, self._source, self._schema)
         keys = self._keys([theirs for theirs, _ in pairs], [ours for _, ours in pairs])
         wanted = None if asked.not_matched_by_source else keys.drop_null()
         self.within = None if wanted is None else key_ranges(wanted, target.schema)
@@ -177,43 +123,38 @@ class _Merge:
         snapshot = self._target.snapshot
         return plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=self._now_ms)
 
-    def decide(self) -> list[int]:
+    def decide(self) -> pa.Array:
         """Fills `made`; gives the indices of the rows of the table that go, because they are deleted or updated."""
-        asked, gone = self._asked, list[int]()
+        asked, gone = self._asked, [pa.array([], pa.int64())]
         both = self._beside(self._left, self._right)
         chosen = self._chosen([clause.where for clause in asked.matched], both)
         self._refuse_several(chosen)
-        for number, clause in enumerate(asked.matched):
-            rows = pc.indices_nonzero(pc.equal(chosen, number))
+        for clause, rows in _by_clause(asked.matched, chosen):
             at = self._left.take(rows)
-            gone += pc.unique(at).to_pylist()
-            if isinstance(clause, Update) and len(rows):
+            gone.append(at)
+            if isinstance(clause, Update):
                 self._update(clause, both.take(rows), at)
-        inserted = others(self._rows.num_rows, self._right)
-        source = self._beside(None, inserted)
+        source = self._beside(None, others(self._rows.num_rows, self._right))
         chosen = self._chosen([clause.where for clause in asked.not_matched], source)
-        for number, insert in enumerate(asked.not_matched):
-            rows = pc.indices_nonzero(pc.equal(chosen, number))
-            if len(rows):
-                self._insert(insert, source.take(rows))
+        for insert, rows in _by_clause(asked.not_matched, chosen):
+            self._insert(insert, source.take(rows))
         if asked.not_matched_by_source:
             alone = others(self.found.rows.num_rows, self._left)
             table = self._beside(alone, None)
             chosen = self._chosen([clause.where for clause in asked.not_matched_by_source], table)
-            for number, clause in enumerate(asked.not_matched_by_source):
-                rows = pc.indices_nonzero(pc.equal(chosen, number))
-                gone += alone.take(rows).to_pylist()
-                if isinstance(clause, Update) and len(rows):
+            for clause, rows in _by_clause(asked.not_matched_by_source, chosen):
+                gone.append(alone.take(rows))
+                if isinstance(clause, Update):
                     self._update(clause, table.take(rows), alone.take(rows))
-        return sorted(gone)
+        taken = pc.unique(pa.concat_arrays(gone))
+        return taken.take(pc.array_sort_indices(taken))
 
-    def changes(
-        self, written: Sequence[tuple[_Made, tuple[AddFile, ...]]], gone: Sequence[int]
-    ) -> Iterator[pa.RecordBatch]:
+    def changes(self, written: Sequence[tuple[_Made, tuple[AddFile, ...]]], gone: pa.Array) -> Iterator[pa.RecordBatch]:
         """Gives the rows that changed, with `_change_type`."""
         found = self.found.rows
-        updated = {row for made, _ in written if made.replaces is not None for row in made.replaces.to_pylist()}
-        deleted = pa.array([row for row in gone if row not in updated], pa.int64())
+        replaced = [made.replaces for made, _ in written if made.replaces is not None]
+        updated = pa.concat_arrays([pa.array([], pa.int64()), *replaced])
+        deleted = gone.filter(pc.invert(pc.is_in(gone, value_set=updated)))
         yield from with_change(found.take(deleted).to_batches(), ChangeType.DELETE)
         for made, files in written:
             after = ChangeType.INSERT
@@ -226,8 +167,8 @@ class _Merge:
 
     def _keys(self, theirs: Sequence[str], ours: Sequence[str]) -> pa.Table:
         """Gives the keys of the source in the types of the table, one for each row; null where no row can have it."""
-        table = Struct(tuple(_field(self._schema, name, TARGET) for name in ours))
-        found = [_field(self._source, name, SOURCE) for name in theirs]
+        table = Struct(tuple(column(self._schema, name, TARGET) for name in ours))
+        found = [column(self._source, name, SOURCE) for name in theirs]
         brought = Struct(tuple(replace(field, name=our) for field, our in zip(found, ours, strict=True)))
         rows = pa.table([self._rows[name] for name in theirs], schema=to_arrow(brought))
         check_keys(rows.schema, to_arrow(table))
@@ -328,24 +269,21 @@ class _Merge:
     def _evaluated(self, asked: Sequence[Asked], rows: pa.Table) -> list[pa.Array]:
         if not asked:
             return []
-        program = self._program(asked, rows.column_names)
-        batch = pa.RecordBatch.from_arrays(
-            [rows[name].combine_chunks() for name in rows.column_names], rows.column_names
-        )
-        try:
-            return program.evaluate(batch)
-        except RowFailedError as error:
-            raise InvalidRowsError(
-                f"Rows cannot be merged into {TABLE}: {error.text} meets {error.reason}. Nothing was committed. "
-                "Exclude such rows, or change the expression.",
-            ) from error
+        schema = Struct(tuple(Field(side, self._sides[side], nullable=True) for side in rows.column_names))
+        program = compiled(asked, schema, option="merge", now_us=self._now_ms * 1000)
+        arrays = [rows[name].combine_chunks() for name in rows.column_names]
+        return evaluated(program, pa.RecordBatch.from_arrays(arrays, rows.column_names), doing="merge")
 
-    def _program(self, asked: Sequence[Asked], sides: Sequence[str]) -> Program:
-        schema = Struct(tuple(Field(side, self._sides[side], nullable=True) for side in sides))
-        try:
-            return compile_expressions(asked, schema, time_zone=None, now_us=self._now_ms * 1000)
-        except NotExactError as error:
-            raise IllegalOptionError(option="merge", value=error.text, explain=str(error)) from error
+
+_Clause = TypeVar("_Clause")
+
+
+def _by_clause(clauses: Sequence[_Clause], chosen: pa.Array) -> Iterator[tuple[_Clause, pa.Array]]:
+    """Gives each clause that some row has `chosen`, by its number, and the indices of these rows."""
+    for number, clause in enumerate(clauses):
+        rows = pc.indices_nonzero(pc.equal(chosen, number))
+        if len(rows):
+            yield clause, rows
 
 
 _BOOLEAN = Primitive("boolean")
@@ -355,44 +293,3 @@ def _in_sql(schema: Struct) -> Struct:
     """Gives `schema` without the columns that no expression can name, those with variants."""
     variant = Primitive("variant")
     return Struct(tuple(field for field in schema if all(part.type != variant for part in walk(field.type))))
-
-
-def _field(schema: Struct, name: str, side: str) -> Field:
-    alike = [field for field in schema if field.name.lower() == name.lower()]
-    if len(alike) != 1:
-        explain = f"names {name}, but the {side} has {', '.join(schema.names)}"
-        raise IllegalOptionError(option="on", value=name, explain=explain)
-    return alike[0]
-
-
-def _keys(on: str | tuple[str, ...], source: Struct, target: Struct) -> tuple[str, list[tuple[str, str]]]:
-    """Gives the condition as SQL, and the pairs of columns of source and table that it compares for equality."""
-    if not isinstance(on, str):
-        pairs = [(_field(source, name, SOURCE).name, _field(target, name, TARGET).name) for name in on]
-        shown = " AND ".join(f"{TARGET}.{ours} = {SOURCE}.{theirs}" for theirs, ours in pairs)
-    else:
-        shown, pairs = on, _equalities(on, source, target)
-    if not pairs:
-        explain = f"must compare a column of {SOURCE} with one of {TARGET}, such as target.id = source.id"
-        raise IllegalOptionError(option="on", value=shown, explain=explain)
-    return shown, pairs
-
-
-def _equalities(text: str, source: Struct, target: Struct) -> list[tuple[str, str]]:
-    from sqlglot import exp
-
-    from tablefeed.data.sql.parse import parse
-
-    try:
-        tree = parse(text)
-    except NotExactError as error:
-        raise IllegalOptionError(option="on", value=text, explain=str(error)) from error
-    parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
-    pairs: list[tuple[str, str]] = []
-    for part in parts:
-        part = part.unnest()
-        if isinstance(part, exp.EQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
-            sides = {side.table.lower(): side.name for side in (part.left, part.right)}
-            if sides.keys() == {SOURCE, TARGET}:
-                pairs.append((_field(source, sides[SOURCE], SOURCE).name, _field(target, sides[TARGET], TARGET).name))
-    return pairs

@@ -9,7 +9,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError
+from tablefeed.data.sql import Asked
+from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.rows.expressions import compiled, evaluated
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.feed.snapshot.verdicts import answers
 from tablefeed.model.schema import Primitive, Struct
@@ -39,19 +41,9 @@ def by_arrow(rows: pa.Table, text: str, schema: Struct) -> pa.Array | None:
 
 def by_sql(rows: pa.Table, text: str, schema: Struct, *, option: str) -> pa.Array:
     """Does as `held`, for any SQL that data/sql evaluates."""
-    from tablefeed.data.sql import Asked, NotExactError, RowFailedError, compile_expressions
-
-    try:
-        program = compile_expressions([Asked(text=text)], schema, time_zone=None)
-    except NotExactError as error:
-        raise IllegalOptionError(option=option, value=text, explain=str(error)) from error
+    program = compiled([Asked(text=text)], schema, option=option)
     if program.expressions[0].type != Primitive("boolean"):
         raise IllegalOptionError(option=option, value=text, explain="must be true or false")
-    try:
-        found = [program.evaluate(batch)[0] for batch in rows.combine_chunks().to_batches()]
-    except RowFailedError as error:
-        raise InvalidRowsError(
-            f"The changes for {TABLE} cannot be read: {option} meets {error.reason} in row {error.row}. Nothing was "
-            "committed. Correct the predicate, or filter these rows out.",
-        ) from error
+    batches = rows.combine_chunks().to_batches()
+    found = [evaluated(program, batch, doing=f"read {option}")[0] for batch in batches]
     return pc.fill_null(pa.concat_arrays([pa.array([], pa.bool_()), *found]), fill_value=False)

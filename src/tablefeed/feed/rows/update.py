@@ -10,10 +10,11 @@ from itertools import chain
 import pyarrow as pa
 
 from tablefeed.data.predicate import RowFilter
-from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
+from tablefeed.data.sql import Asked, Program
 from tablefeed.delta.commit_info import TableChange
-from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import TABLE, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.rows.expressions import compiled, evaluated
 from tablefeed.feed.write.change_data import with_change
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.delta_write import write_delta_task
@@ -35,13 +36,7 @@ class Assignments:
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Gives `rows` with the new values. Raises InvalidRowsError where Spark would raise for a row."""
-        try:
-            values = dict(zip(self.texts, self.program.evaluate(rows), strict=True))
-        except RowFailedError as error:
-            raise InvalidRowsError(
-                f"A row of {TABLE} cannot be updated: {error.text} meets {error.reason}. Nothing was committed. "
-                "Exclude such rows, or change the expression.",
-            ) from error
+        values = dict(zip(self.texts, evaluated(self.program, rows, doing="update"), strict=True))
         columns = [
             values[field.name].cast(field.type) if field.name in values else column
             for field, column in zip(rows.schema, rows.columns, strict=True)
@@ -65,9 +60,7 @@ def as_spelled(given: Mapping[str, str], schema: Struct, *, option: str) -> dict
     return texts
 
 
-def assignments(
-    given: Mapping[str, str], schema: Struct, *, made: frozenset[str], zone: str | None, now_us: int
-) -> Assignments:
+def assignments(given: Mapping[str, str], schema: Struct, *, made: frozenset[str], now_us: int) -> Assignments:
     """Gives the `given` SQL texts of new values by column, for rows of `schema`; `made` are its identity columns.
 
     Raises IllegalOptionError for an unknown column and for an expression that is not evaluated exactly as Spark does.
@@ -84,11 +77,7 @@ def assignments(
     asked = [Asked(text=text, wanted=kinds[name]) for name, text in texts.items()]
     if not texts:
         raise IllegalOptionError(option="set", value="{}", explain="must name a column and its new value")
-    try:
-        program = compile_expressions(asked, schema, time_zone=zone, now_us=now_us)
-    except NotExactError as error:
-        raise IllegalOptionError(option="set", value=error.text, explain=str(error)) from error
-    return Assignments(texts=texts, program=program)
+    return Assignments(texts=texts, program=compiled(asked, schema, option="set", now_us=now_us))
 
 
 def updating(
@@ -107,7 +96,7 @@ def updating(
     """
     snapshot, begun_ms = target.snapshot, now_ms()
     schema = snapshot.schema
-    new = assignments(given, schema, made=frozenset(target.identity), zone=None, now_us=begun_ms * 1000)
+    new = assignments(given, schema, made=frozenset(target.identity), now_us=begun_ms * 1000)
     generated = target.generated.difference(new.texts)
     brought = Struct(tuple(field for field in schema if field.name not in generated))
     plan = plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=begun_ms)
