@@ -33,8 +33,11 @@ class WriteKind(StrEnum):
 
     @property
     def removes(self) -> bool:
-        """Whether rows are removed, which an append-only table refuses."""
-        return self in (WriteKind.OVERWRITE, WriteKind.CHANGE)
+        """Whether rows are removed, which an append-only table refuses.
+
+        A change may remove none, such as a merge that only inserts: what removes its rows asks the table.
+        """
+        return self is WriteKind.OVERWRITE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ import pytest
 import tablefeed
 from feed.rows.test_delete_and_update import FED, VECTORS, a_table, changes, every_table, rows, unnamed_files
 from tablefeed import Committed, Delete, Insert, Update
-from tablefeed.errors import IllegalOptionError, InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import AppendOnlyError, IllegalOptionError, InvalidRowsError, SchemaMismatchError
 from tablefeed.model.actions import Version
 
 UPSERT: dict[str, Any] = {"matched": [Update()], "not_matched": [Insert()]}
@@ -231,3 +231,34 @@ def test_a_column_of_variants_is_copied_and_no_expression_names_it(tmp_path: Pat
     assert tablefeed.open_table(url).to_arrow().to_pylist() == [{"id": 31, "s": five}]
     with pytest.raises(IllegalOptionError, match=r"target\.s"):
         tablefeed.merge(url, pa.table({"id": [31]}), on=["id"], matched=[Delete(where="target.s IS NULL")])
+
+
+APPEND_ONLY = {"delta.appendOnly": "true"}
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [{"not_matched": [Insert()]}, {"matched": [Update(where="target.id > 100")], "not_matched": [Insert()]}],
+    ids=["only inserts", "updates no row"],
+)
+def test_a_merge_that_takes_no_row_is_committed_to_an_append_only_table(
+    tmp_path: Path, clauses: dict[str, Any]
+) -> None:
+    """As in Delta-Spark, whose commit refuses removed files and no operation by its name."""
+    url = a_table(tmp_path, APPEND_ONLY)
+    tablefeed.merge(url, source((1, 1, "no"), (20, 0, "new")), on=["id"], **clauses)
+    assert (values(url)[1], values(url)[20]) == ("v1", "new")
+
+
+@every_table
+def test_a_merge_that_takes_a_row_of_an_append_only_table_is_refused_and_leaves_no_file(
+    tmp_path: Path, properties: Mapping[str, str]
+) -> None:
+    url = a_table(tmp_path, {**properties, **APPEND_ONLY})
+    for matched in (Update(), Delete()):
+        with pytest.raises(AppendOnlyError):
+            tablefeed.merge(
+                url, source((1, 1, "no"), (20, 0, "new")), on=["id"], matched=[matched], not_matched=[Insert()]
+            )
+    assert 20 not in values(url)
+    assert not unnamed_files(url)

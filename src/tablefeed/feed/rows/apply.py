@@ -184,8 +184,9 @@ def joined(
 
 
 def check(target: TargetRows, how: Folding) -> None:
-    """Raises UnsupportedFeatureError and SchemaMismatchError where changes cannot be applied in this way."""
+    """Raises UnsupportedFeatureError, SchemaMismatchError and AppendOnlyError where changes cannot be applied so."""
     snapshot = target.snapshot
+    target.check_rows_may_go()
     states.check_supported(snapshot)
     if target.identity:
         raise SchemaMismatchError(

@@ -25,6 +25,7 @@ def deletion(
     None where there is no such row, and no `txn` to record.
     """
     snapshot = target.snapshot
+    target.check_rows_may_go()
     plan = plan_delta_write(snapshot.log, snapshot, snapshot.schema, kind=WriteKind.CHANGE)
     hits = list(target.hits(rows))
     if not hits and txn is None:

@@ -96,6 +96,7 @@ def updating(
     """
     snapshot, begun_ms = target.snapshot, now_ms()
     schema = snapshot.schema
+    target.check_rows_may_go()
     new = assignments(given, schema, made=frozenset(target.identity), now_us=begun_ms * 1000)
     generated = target.generated.difference(new.texts)
     brought = Struct(tuple(field for field in schema if field.name not in generated))

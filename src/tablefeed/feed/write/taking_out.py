@@ -51,6 +51,8 @@ def taken_out(
     changes, unless adds and removes imply them. None: the caller writes them. Raises UnsupportedFeatureError where
     rows would lose their ids.
     """
+    if hits:
+        target.check_rows_may_go()
     properties = target.snapshot.properties
     has_vectors = features.may_write_vectors(target.snapshot.protocol, properties)
     emptied: list[Hit] = []

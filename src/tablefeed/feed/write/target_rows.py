@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from tablefeed.data.predicate import RowFilter
+from tablefeed.delta import features
 from tablefeed.delta.columns import to_add_files
 from tablefeed.delta.schema.identity import identity_columns
 from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
@@ -64,6 +65,10 @@ class TargetRows:
         partition_columns = self.snapshot.metadata.partition_columns
         columns = identity_columns(self.snapshot.schema, partition_columns=partition_columns)
         return tuple(column.name for column in columns)
+
+    def check_rows_may_go(self) -> None:
+        """Raises AppendOnlyError for a table from which no row is removed."""
+        features.check_writable(self.snapshot.protocol, self.snapshot.metadata, removes=True)
 
     def files(self, rows: RowFilter | None) -> Iterator[AddFile]:
         """Gives the live files that may have a row for which `rows` is true, with their statistics; None: all."""
