@@ -47,14 +47,14 @@ class StoreCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What happens at the `at`-th call (from 1) of `operation` whose name contains `name`.
+    """What happens at the `at`-th call (from 1) of `operation` (None: of any) whose name contains `name`.
 
     before: StoreError, and nothing was done. after: it was done, then StoreError: the answer is lost. short: a read
     gives the first half of its bytes, a listing all but its last entry. Where there is a `hook`, it is called before or
     after the operation in place of the error: it may wait, run another writer, or raise any error.
     """
 
-    operation: Operation
+    operation: Operation | None
     at: int = 1
     when: Literal["before", "after", "short"] = "before"
     name: str = ""
@@ -158,7 +158,7 @@ class FaultyStore:
         with self._lock:
             self.calls.append(StoreCall(operation, name))
             for index, fault in enumerate(self._faults):
-                if fault.operation == operation and fault.name in name:
+                if fault.operation in (operation, None) and fault.name in name:
                     self._counts[index] += 1
                     if self._counts[index] == fault.at:
                         due.append(fault)
@@ -169,4 +169,6 @@ class FaultyStore:
             fault.hook()
             return
         fate = "was not done" if fault.when == "before" else "was done, but its answer was lost"
-        raise StoreError(f"A fault on purpose: {fault.operation} of {name} at {self.url} {fate}.", url=self.url)
+        raise StoreError(
+            f"A fault on purpose: {fault.operation or 'a call'} of {name} at {self.url} {fate}.", url=self.url
+        )

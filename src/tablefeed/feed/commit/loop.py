@@ -8,7 +8,8 @@ written again. What a commit consists of depends on the table's format: delta_co
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tablefeed.errors import (
     CommitUnknownError,
@@ -61,11 +62,13 @@ def commit(
     `check_collision` and for the last possible version.
     """
     ours = _in_its_format(log, transaction, around)
-    state, lost = caught_up(log, snapshot), 0
+    with _deleted_if_just_written(log, transaction):
+        state, lost = caught_up(log, snapshot), 0
     while True:
         try:
-            state = _after_lost_put(log, state, ours.longest_pause_s(lost), around) if lost else ours.begin(state)
-            found = _outcome_or_put(ours, transaction, state)
+            with _deleted_if_just_written(log, transaction):
+                state = _after_lost_put(log, state, ours.longest_pause_s(lost), around) if lost else ours.begin(state)
+                found = _outcome_or_put(ours, transaction, state)
         except (CommitUnknownError, NotExclusiveError):
             raise  # the commit may be in the log
         except TablefeedError as error:
@@ -90,6 +93,20 @@ def commit(
             return Committed(version=found.version), after
         delete_orphans(log.store, found.parts)
         lost += 1
+
+
+@contextmanager
+def _deleted_if_just_written(log: TableLog, transaction: Transaction) -> Iterator[None]:
+    """Deletes the files of a change of rows where the block, in which nothing is put, raises.
+
+    They were written for this call alone. Those of another write may be committed already, by an earlier call.
+    """
+    try:
+        yield
+    except TablefeedError:
+        if transaction.kind is WriteKind.CHANGE:
+            delete_orphans(log.store, transaction.paths)
+        raise
 
 
 def _outcome_or_put(
