@@ -18,6 +18,8 @@ _TITLES = {
     "read of changes": "Reading the changes of some versions: `spark.read` with `readChangeFeed`",
     "stream write": 'Writing a stream: `df.writeStream.format("tablefeed")`',
     "batch write": 'Writing once: `df.write.format("tablefeed")`',
+    "stream write of changes": "Applying a stream of change events: `df.writeStream` with `keys`",
+    "batch write of changes": "Applying change events once: `df.write` with `keys`",
 }
 
 _INTRODUCTION = f"""\

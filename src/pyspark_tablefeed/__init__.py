@@ -60,7 +60,11 @@ class DefaultSource(DataSource):
         return StreamReader(self.options, schema, self.analysis)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - Spark's signature
-        """A batch append or overwrite."""
+        """A batch append or overwrite, or with `keys` a batch of change events."""
+        if "keys" in self.options:
+            from tablefeed.spark.keyed_sink import BatchOfChangesWriter
+
+            return BatchOfChangesWriter(self.options, schema, overwrite=overwrite)
         from tablefeed.spark.sink import BatchWriter
 
         return BatchWriter(self.options, schema, overwrite=overwrite)
@@ -70,7 +74,11 @@ class DefaultSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001 - Spark's signature
     ) -> DataSourceStreamArrowWriter:
-        """A streaming append, one commit a batch."""
+        """A streaming append, or with `keys` a stream of change events, one commit a batch."""
+        if "keys" in self.options:
+            from tablefeed.spark.keyed_sink import StreamOfChangesWriter
+
+            return StreamOfChangesWriter(self.options, schema, overwrite=overwrite)
         from tablefeed.spark.sink import StreamWriter
 
         return StreamWriter(self.options, schema, overwrite=overwrite)

@@ -85,11 +85,19 @@ class TablefeedError(Exception):
 
     def name_table(self, url: str) -> None:
         """Replaces `TABLE` by `url`, in the text and in the field `url`."""
-        text, error_class = self._arguments
-        if TABLE in text:
-            TablefeedError.__init__(self, text.replace(TABLE, url), error_class=error_class)
+        if TABLE in self._arguments[0]:
+            self.reword(lambda text: text.replace(TABLE, url))
         if vars(self).get("url") == TABLE:
             vars(self)["url"] = url
+
+    def reword(self, words: Callable[[str], str]) -> None:
+        """Replaces the text, and the options that the error names, by what `words` makes of them."""
+        text, error_class = self._arguments
+        TablefeedError.__init__(self, words(text), error_class=error_class)
+        if "option" in vars(self):
+            vars(self)["option"] = words(vars(self)["option"])
+        if "options" in vars(self):
+            vars(self)["options"] = tuple(words(option) for option in vars(self)["options"])
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
         return (_rebuild, (type(self), *self._arguments), dict(self.__dict__))

@@ -401,6 +401,8 @@ _INDEX_WRITE: tuple[OptionSpec, ...] = (
     ),
 )
 
+_USER_METADATA = OptionSpec("userMetadata", text, doc="Text kept in each commit's commitInfo.")
+
 _WRITE: tuple[OptionSpec, ...] = (
     OptionSpec(
         "tableFormat",
@@ -420,7 +422,7 @@ _WRITE: tuple[OptionSpec, ...] = (
         "them, and Spark's OPTIMIZE clusters by them. An existing table must have the same. Not together with "
         "partitionBy.",
     ),
-    OptionSpec("userMetadata", text, doc="Text kept in each commit's commitInfo."),
+    _USER_METADATA,
     _switch(
         "mergeSchema",
         doc="Add the columns and struct members that the table does not have, at the end. If the table has "
@@ -486,6 +488,12 @@ _WRITE: tuple[OptionSpec, ...] = (
     *_INDEX_WRITE,
 )
 
+_EMPTY_BATCHES = _switch(
+    "recordEmptyBatches",
+    default=True,
+    doc="Commit a batch without rows too, as Delta-Spark does. `false`: a batch that changes nothing makes no version.",
+)
+
 STREAM_WRITE: tuple[OptionSpec, ...] = (
     *_WRITE,
     OptionSpec(
@@ -494,22 +502,21 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         doc="After each such number of batches, small files are merged into larger ones in the background, in a commit "
         "that streams do not see ([maintenance.md](maintenance.md)). No effect in complete mode. Unset: never.",
     ),
-    _switch(
-        "recordEmptyBatches",
-        default=True,
-        doc="Commit a batch without rows too, as Delta-Spark does. `false`: a batch that changes nothing makes no "
-        "version.",
-    ),
+    _EMPTY_BATCHES,
 )
 
-BATCH_WRITE: tuple[OptionSpec, ...] = (
-    *_WRITE,
+_TXN = (
     OptionSpec(
         "txnAppId",
         text,
         doc="Together with txnVersion: skip this write if the table already records that version of this application.",
     ),
     OptionSpec("txnVersion", whole_number, doc="See txnAppId."),
+)
+
+BATCH_WRITE: tuple[OptionSpec, ...] = (
+    *_WRITE,
+    *_TXN,
     OptionSpec(
         "replaceWhere",
         text,
@@ -525,6 +532,68 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
         "table.",
     ),
 )
+
+_SOURCE = StrEnum("_SOURCE", ["tablefeed", "changes", "debezium"])
+_TIES = StrEnum("_TIES", ["fail", "last"])
+"""The words of `feed.rows`, which is not imported here because it needs pyarrow."""
+
+ROW_CHANGES: tuple[OptionSpec, ...] = (
+    OptionSpec(
+        "keys",
+        columns,
+        doc="The columns that identify a row. With this option the rows of the DataFrame are change events, which are "
+        "applied to the table as `tablefeed.apply_changes` does ([row-changes.md](row-changes.md)). The table must "
+        "exist.",
+    ),
+    OptionSpec(
+        "sequenceBy",
+        columns,
+        doc="The column that says which event of a key is newer, or several that are compared one after the other. "
+        "It must be set, unless source is.",
+    ),
+    OptionSpec(
+        "source",
+        _one_of(_SOURCE),
+        doc="Whose changes these are: of `readChangeFeed`, of Spark's `changes()`, or Debezium's events. It fills in "
+        "what is left out, so that only keys must be set.",
+    ),
+    OptionSpec("applyAsDeletes", text, doc="SQL; an event for which it is true deletes its key."),
+    OptionSpec(
+        "applyAsTruncates",
+        text,
+        doc="SQL; an event for which it is true deletes all rows that are older. A batch with such an event is in "
+        "memory as a whole, with all rows of the table.",
+    ),
+    OptionSpec("columnList", columns, doc="The columns of the events that the table gets. Unset: all."),
+    OptionSpec("exceptColumnList", columns, doc="The columns of the events that the table does not get."),
+    _switch("ignoreNullUpdates", doc="A null in an event leaves the value as it was."),
+    OptionSpec("ignoreNullUpdatesColumnList", columns, doc="The same, in these columns only."),
+    OptionSpec("ignoreNullUpdatesExceptColumnList", columns, doc="The same, in all columns but these."),
+    OptionSpec(
+        "storedAsScdType",
+        _whole("1 or 2.", "1 or 2", least=1, below=3),
+        default=1,
+        doc="1: the table has a row for each key. 2: it has each version of a row, from `__START_AT` up to `__END_AT`.",
+    ),
+    OptionSpec(
+        "trackHistoryColumnList", columns, doc="With storedAsScdType 2: the columns whose change begins a version."
+    ),
+    OptionSpec(
+        "trackHistoryExceptColumnList",
+        columns,
+        doc="With storedAsScdType 2: the columns whose change begins no version.",
+    ),
+    OptionSpec(
+        "ties",
+        _one_of(_TIES),
+        default="fail",
+        doc="Two events of a key with one sequence and different values: `fail` refuses them, `last` takes the last of "
+        "the batch: of the last task that has one, the one that came last.",
+    ),
+)
+
+STREAM_OF_CHANGES = (*ROW_CHANGES, _USER_METADATA, _EMPTY_BATCHES)
+BATCH_OF_CHANGES = (*ROW_CHANGES, _USER_METADATA, *_TXN)
 
 _REPLACING: Mapping[str, tuple[str | None, str]] = {
     "replaceOn": (None, "Overwrite the whole table, or append."),
@@ -552,6 +621,10 @@ _ACCEPTED_BY_DELTA = (
 """The names that Delta-Spark takes on a reader and a writer alike (DeltaOptions, validOptionKeys), Spark's and ours."""
 
 
+def _names(*specs: OptionSpec) -> frozenset[str]:
+    return frozenset(spec.name for spec in specs)
+
+
 def _without_effect(specs: tuple[OptionSpec, ...], *refused: frozenset[str]) -> frozenset[str]:
     # What would choose rows and columns is not passed over in a write.
     ours = {spec.name for spec in _ROWS_AND_COLUMNS}
@@ -568,6 +641,10 @@ IGNORED: Mapping[str, frozenset[str]] = {
     "any read": _without_effect(ANY_READ) | {spec.name for spec in STREAM_READ}.difference(s.name for s in ANY_READ),
     "stream write": _without_effect(STREAM_WRITE) | foreign_settings.WITHOUT_EFFECT,
     "batch write": _without_effect(BATCH_WRITE, frozenset(_REPLACING)) | foreign_settings.WITHOUT_EFFECT,
+    **{
+        direction: _without_effect((), _names(*STREAM_WRITE, *BATCH_WRITE), frozenset(_REPLACING))
+        for direction in ("stream write of changes", "batch write of changes")
+    },
 }
 """Names that Delta-Spark or IndexTables accepts in a direction without effect there, or with one on the layout alone.
 
@@ -581,4 +658,19 @@ SPECS: Mapping[str, tuple[OptionSpec, ...]] = {
     "any read": ANY_READ,
     "stream write": STREAM_WRITE,
     "batch write": BATCH_WRITE,
+    "stream write of changes": STREAM_OF_CHANGES,
+    "batch write of changes": BATCH_OF_CHANGES,
 }
+
+_NEEDS_KEYS = (_names(*ROW_CHANGES), "It says what change events mean. Set keys too, or leave it out.")
+_NO_KEYS = (
+    _names(*STREAM_WRITE, *BATCH_WRITE),
+    "With the option keys, change events are applied to the rows of a table that exists. Leave it out.",
+)
+OTHERS: Mapping[str, tuple[frozenset[str], str]] = {
+    "stream write": _NEEDS_KEYS,
+    "batch write": _NEEDS_KEYS,
+    "stream write of changes": _NO_KEYS,
+    "batch write of changes": _NO_KEYS,
+}
+"""Names that mean something only in another kind of write, and what to do instead."""

@@ -9,19 +9,21 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from tablefeed.errors import (
     ConflictingOptionsError,
     IllegalOptionError,
     MissingPathError,
+    TablefeedError,
     UnknownOptionError,
     UnsupportedOptionError,
 )
 from tablefeed.feed.arguments import Bound
 from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE, TrackingOptions
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX
-from tablefeed.spark.option_tables import IGNORED, NOT_YET, SPECS
+from tablefeed.spark.option_tables import IGNORED, NOT_YET, OTHERS, ROW_CHANGES, SPECS
 from tablefeed.spark.parsed_options import ParsedOptions
 
 logger = logging.getLogger(__name__)
@@ -39,11 +41,14 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
     """Parses `options` for a direction of `SPECS`. Raises OptionError for the first option that cannot be obeyed."""
     specs = {spec.name.lower(): spec for spec in SPECS[direction]}
     ignored = {name.lower() for name in IGNORED[direction]}
+    others, instead = OTHERS.get(direction, (frozenset(), ""))
+    other = {name.lower(): name for name in others}
     not_yet = {name.lower(): (name, *known) for name, known in NOT_YET.items()}
     values = {spec.name: spec.default for spec in specs.values()}
     storage: dict[str, str] = {}
     properties: dict[str, str] = {}
     index_as: dict[str, str] = {}
+    is_of_changes = direction.endswith("write of changes")
     for key, value in options.items():
         folded = key.lower()
         if folded.startswith(STORAGE_PREFIX):
@@ -61,6 +66,8 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
             )
         elif folded in specs:
             values[specs[folded].name] = specs[folded].parse(specs[folded].name, value)
+        elif folded in other or (is_of_changes and folded.startswith((PROPERTY_PREFIX, TYPEMAP_PREFIX))):
+            raise UnsupportedOptionError(option=other.get(folded, key), remedy=instead)
         elif folded in ignored:
             if folded not in _SPARKS_OWN:
                 logger.warning("option=%s has no effect on a %s", key, direction)
@@ -204,9 +211,28 @@ def check_txn_pair(app_id: str | None, txn_version: int | None) -> None:
         )
 
 
+def arguments_of(parsed: ParsedOptions) -> dict[str, object]:
+    """Gives the options of row changes under the names that they have as arguments of `apply_changes`."""
+    return {argument: parsed[option] for argument, option in _ARGUMENTS.items()}
+
+
+@contextmanager
+def named_as_options() -> Iterator[None]:
+    """Names in errors of the block the options, where they name arguments of `apply_changes` (`sequence_by`)."""
+    try:
+        yield
+    except TablefeedError as error:
+        error.reword(lambda text: _ARGUMENT.sub(lambda found: _ARGUMENTS[found[0]], text))
+        raise
+
+
+_ARGUMENTS = {re.sub("([A-Z])", r"_\1", spec.name).lower(): spec.name for spec in ROW_CHANGES}
+_ARGUMENT = re.compile(rf"\b({'|'.join(_ARGUMENTS)})\b")
+
+
 def _nearest(key: str, direction: str) -> str | None:
     # Names of batch and stream options alike: when a read is analysed, it is not known which of the two it is.
-    side = [d for d in SPECS if d.endswith("write") == direction.endswith("write")]
+    side = [d for d in SPECS if ("write" in d) == ("write" in direction)]
     names = [name for d in side for name in (*(s.name for s in SPECS[d]), *IGNORED[d])]
     known = {name.lower(): name for name in (*names, *NOT_YET)}
     close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.6)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tablefeed.feed.write.write_plan import WritePlan
+
+_Report = TypeVar("_Report", bound=WriterCommitMessage)
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
@@ -51,20 +53,12 @@ class StreamWriter(Begins, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Writes one task's rows, or nothing where the table already records this batch."""
-        context = _context()
-        query_id, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
-        if query_id is None or batch is None:
-            raise CommitError(
-                f"Spark did not report the query and the batch of this task's rows for {self._path}, so they cannot be "
-                "written exactly once. Use PySpark 4.2 or newer.",
-                url=self._path,
-            )
-        txn = Txn(app_id=query_id, txn_version=int(batch))
-        return Written(plan=self._plan.about(query_id), files=_write(self._plan, iterator, txn), txn=txn)
+        txn = batch_txn(self._path)
+        return Written(plan=self._plan.about(txn.app_id), files=_write(self._plan, iterator, txn), txn=txn)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commits what the tasks wrote, unless the table has this batch or recordEmptyBatches=false leaves it out."""
-        written = _written(messages, self._path)
+        written = reported(messages, Written, self._path)
         txn = written[0].txn
         if txn is None:
             raise CommitError(
@@ -108,7 +102,7 @@ class BatchWriter(Begins, DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commits what the tasks wrote."""
-        written = _written(messages, self._path)
+        written = reported(messages, Written, self._path)
         from tablefeed.spark.sink_commit import commit_write
 
         commit_write(written, self._options, self._kind)
@@ -127,13 +121,14 @@ def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], txn: Txn | None) 
     from tablefeed.feed.write.sink import write_task
 
     now_ms = time.time_ns() // 1_000_000
-    files = write_task(plan, batches, task=_context().partitionId(), txn=txn, now_ms=now_ms)
+    files = write_task(plan, batches, task=task_number(), txn=txn, now_ms=now_ms)
     settle()
     return files
 
 
-def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[Written]:
-    written = [m for m in messages if isinstance(m, Written)]
+def reported(messages: Sequence[WriterCommitMessage | None], kind: type[_Report], path: str) -> list[_Report]:
+    """Gives the reports of all tasks. Raises CommitError where one is missing."""
+    written = [m for m in messages if isinstance(m, kind)]
     if not written or len(written) != len(messages):
         raise CommitError(
             f"{len(messages) - len(written)} of {len(messages)} tasks did not report what they wrote to {path}. "
@@ -141,6 +136,24 @@ def _written(messages: Sequence[WriterCommitMessage | None], path: str) -> list[
             url=path,
         )
     return written
+
+
+def batch_txn(path: str) -> Txn:
+    """Gives the transaction of this task's micro-batch. Raises CommitError where Spark does not report which it is."""
+    context = _context()
+    query_id, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
+    if query_id is None or batch is None:
+        raise CommitError(
+            f"Spark did not report the query and the batch of this task's rows for {path}, so they cannot be "
+            "written exactly once. Use PySpark 4.2 or newer.",
+            url=path,
+        )
+    return Txn(app_id=query_id, txn_version=int(batch))
+
+
+def task_number() -> int:
+    """Gives the number of this task in its batch, from 0."""
+    return int(_context().partitionId())
 
 
 def _context() -> TaskContext:

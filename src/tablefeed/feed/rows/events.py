@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -83,6 +84,36 @@ def key_numbers(tables: Sequence[pa.Table], keys: Sequence[str]) -> list[pa.Arra
     """Gives for each row of each table the number of its key: from 0, in the order in which keys occur first."""
     columns = {name: _without_minus_zero(chained([table[name] for table in tables])) for name in keys}
     return _cut(row_classes(pa.table(columns)), [table.num_rows for table in tables])
+
+
+BUCKETS = 64
+"""Into how many buckets `key_buckets` divides keys."""
+
+_GOLDEN = pa.scalar(0x9E3779B97F4A7C15, pa.uint64())
+_BITS = pa.scalar(64 - BUCKETS.bit_length() + 1, pa.uint64())
+
+
+def key_buckets(keys: pa.Table) -> pa.Array:
+    """Gives for each row the bucket of its key, below `BUCKETS`, in every process the same.
+
+    Keys to which `key_numbers` gives one number have one bucket.
+    """
+    hashed = pa.repeat(pa.scalar(0, pa.uint64()), keys.num_rows)
+    for column in keys.columns:
+        # Products and sums of 64 bits, without what is beyond.
+        hashed = pc.multiply(pc.add(hashed, pc.fill_null(_hashed(column), 0)), _GOLDEN)
+    return pc.shift_right(hashed, _BITS).cast(pa.int32())
+
+
+def _hashed(column: pa.ChunkedArray) -> pa.Array:
+    values = flat(_without_minus_zero(column))
+    kind = values.type
+    if pa.types.is_primitive(kind) and kind.bit_width in (32, 64):
+        return values.view(f"uint{kind.bit_width}").cast(pa.uint64())
+    if pa.types.is_primitive(kind):
+        return values.cast(LONG).view(pa.uint64())
+    texts = values.cast(pa.string() if pa.types.is_decimal(kind) else kind).cast(pa.binary()).to_pylist()
+    return pa.array((zlib.crc32(text or b"") for text in texts), pa.uint64())
 
 
 @dataclass(frozen=True, slots=True)

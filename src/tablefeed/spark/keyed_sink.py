@@ -1,0 +1,194 @@
+"""The writers of a sink with the option `keys`: tasks divide change events by key, and the commit applies them.
+
+Spark hands a sink's rows to tasks in any order and offers no way to bring the events of a key together. So they meet in
+the process that commits, a few keys at a time (`feed.rows.divided`). Imported for such a write only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from tablefeed.errors import TABLE, ConflictError, UnsupportedOptionError, naming
+from tablefeed.feed.api.row_changes import asking, change
+from tablefeed.feed.rows.apply import check, joined
+from tablefeed.feed.rows.asking import Asking
+from tablefeed.feed.rows.attempts import changeable
+from tablefeed.feed.rows.divided import Aside, Sizes, applied, delete_asides, in_chunks, set_aside, sweep
+from tablefeed.feed.rows.folding import Folding
+from tablefeed.feed.rows.incoming import batch_of
+from tablefeed.feed.snapshot.known_state import newest_state
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.upkeep.after_commit import now_ms
+from tablefeed.feed.upkeep.background import waited_for
+from tablefeed.feed.write.target_rows import TargetRows
+from tablefeed.model.actions import Txn
+from tablefeed.model.schema import Struct
+from tablefeed.spark.options import arguments_of, check_txn_pair, named_as_options, parse_options, table_path
+from tablefeed.spark.sink import batch_txn, reported, task_number
+from tablefeed.spark.worker import Begins, acknowledge_at_once
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from tablefeed.feed.commit.transaction import Transaction
+    from tablefeed.feed.snapshot.table_log import Snapshot
+    from tablefeed.spark.parsed_options import ParsedOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsSetAside(WriterCommitMessage):
+    """The events of one task, how they are to be folded, and the transaction to record, if any."""
+
+    aside: Aside
+    how: Folding
+    txn: Txn | None
+
+
+class StreamOfChangesWriter(Begins, DataSourceStreamArrowWriter):
+    """Applies the events of each micro-batch in one commit, once: its txn has the query's id and the batch id."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        path = table_path(options, call="start")
+        self._options = parse_options(options, "stream write of changes")
+        self._changes = _planned(path, schema, self._options, overwrite=overwrite)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restores the writer in a worker."""
+        acknowledge_at_once()
+        self.__dict__.update(state)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> EventsSetAside:
+        """Sets the events of one task aside."""
+        return self._changes.set_aside(iterator, batch_txn(self._changes.location), task=task_number())
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Applies the events of all tasks; nothing if the table has this batch, or if it is empty and unwanted."""
+        found = reported(messages, EventsSetAside, self._changes.location)
+        if self._options["recordEmptyBatches"] or any(message.aside.row_count for message in found):
+            self._changes.apply(found, note=self._options["userMetadata"])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Deletes the tasks' files."""
+        self._changes.abandon(messages)
+
+
+class BatchOfChangesWriter(Begins, DataSourceArrowWriter):
+    """Applies the events of a batch in one commit; once if txnAppId and txnVersion are set."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        path = table_path(options, call="save")
+        self._options = parse_options(options, "batch write of changes")
+        check_txn_pair(self._options["txnAppId"], self._options["txnVersion"])
+        self._changes = _planned(path, schema, self._options, overwrite=overwrite)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> EventsSetAside:
+        """Sets the events of one task aside."""
+        app_id, txn_version = self._options["txnAppId"], self._options["txnVersion"]
+        txn = None if app_id is None else Txn(app_id=app_id, txn_version=txn_version)
+        return self._changes.set_aside(iterator, txn, task=task_number())
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Applies the events of all tasks."""
+        found = reported(messages, EventsSetAside, self._changes.location)
+        self._changes.apply(found, note=self._options["userMetadata"])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Deletes the tasks' files."""
+        self._changes.abandon(messages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Changes:
+    """Change events with the columns of `source`, what they mean, and the table with the columns of `target`."""
+
+    location: str
+    storage_options: Mapping[str, str]
+    asked: Asking
+    source: pa.Schema
+    target: Struct
+    partition_columns: tuple[str, ...]
+    how: Folding
+    sizes: Sizes = field(default_factory=Sizes)
+
+    def set_aside(self, batches: Iterator[pa.RecordBatch], txn: Txn | None, *, task: int) -> EventsSetAside:
+        """Keeps the events of a task for the commit."""
+        log = open_log(self.location, self.storage_options)
+        chunks = in_chunks(batches, self.sizes.task)
+        with naming(log.url), named_as_options():
+            events = (batch_of(chunk, self.asked, self.target, self.partition_columns).events for chunk in chunks)
+            aside = set_aside(events, self.how, log.store, task=task, txn=txn, sizes=self.sizes)
+        return EventsSetAside(aside=aside, how=self.how, txn=txn)
+
+    @waited_for()
+    def apply(self, messages: Sequence[EventsSetAside], *, note: str | None) -> None:
+        """Applies the events of all tasks in one commit, unless the table has their txn. Deletes the tasks' files.
+
+        A batch that was not committed, or of which that is not known, gets its events again when it runs again.
+        """
+        log, state = newest_state(self.location, self.storage_options)
+        asides, txn = [message.aside for message in messages], messages[0].txn
+
+        @named_as_options()
+        def prepared(target: TargetRows) -> Transaction | None:
+            how = _folding(self.asked, self.source, target.snapshot)
+            if how != messages[0].how:
+                raise ConflictError(
+                    f"The columns of {TABLE} changed while the events of a batch were brought together for it. Nothing "
+                    "was committed. Run the batch again.",
+                    url=TABLE,
+                    winner=target.snapshot.version,
+                    error_class="DELTA_METADATA_CHANGED",
+                )
+            check(target, how)
+            parts = applied(target, asides, how, now_ms=now_ms(), sizes=self.sizes)
+            transaction = joined(target, parts, how, txn=txn, now_ms=now_ms())
+            return transaction and replace(transaction, user_metadata=note)
+
+        try:
+            change(log, state, prepared, txn=txn)
+        finally:
+            delete_asides(log.store, asides)
+        if txn is not None and any(aside.path is not None for aside in asides):
+            sweep(log.store, txn)
+
+    def abandon(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Deletes the tasks' files. A commit that still runs then fails, because events are missing."""
+        asides = [message.aside for message in messages if isinstance(message, EventsSetAside)]
+        delete_asides(open_log(self.location, self.storage_options).store, asides)
+
+
+@waited_for()
+def _planned(path: str, schema: StructType, options: ParsedOptions, *, overwrite: bool) -> _Changes:
+    """Checks that events with Spark's `schema` can be applied to the table at `path` as `options` say."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if overwrite:
+        raise UnsupportedOptionError(
+            option="keys",
+            remedy="An overwrite, as of complete mode, replaces the rows of a table. Use append mode, or leave it out.",
+        )
+    source = to_arrow_schema(schema, timezone="UTC")  # tasks have the session's: the type of the table is the same
+    log, state = newest_state(path, options.storage)
+    with naming(log.url), named_as_options():
+        asked = asking(**arguments_of(options))
+        target = TargetRows(changeable(state))
+        how = _folding(asked, source, target.snapshot)
+        check(target, how)
+    return _Changes(
+        location=path,
+        storage_options=options.storage,
+        asked=asked,
+        source=source,
+        target=target.snapshot.schema,
+        partition_columns=target.snapshot.metadata.partition_columns,
+        how=how,
+    )
+
+
+def _folding(asked: Asking, source: pa.Schema, snapshot: Snapshot) -> Folding:
+    return batch_of(source.empty_table(), asked, snapshot.schema, snapshot.metadata.partition_columns).how
