@@ -31,6 +31,7 @@ Operation = Literal[
     "put_if_absent",
     "create",
     "publish",
+    "copy",
     "replace",
     "delete",
     "sweep",
@@ -134,6 +135,7 @@ class FaultyStore:
     is_file_at_root = _forwarded(Store.is_file_at_root)
     stat = _forwarded(Store.stat)
     put_if_absent = _forwarded(Store.put_if_absent)
+    copy = _forwarded(Store.copy)
     replace = _forwarded(Store.replace)
     delete = _forwarded(Store.delete)
     sweep = _forwarded(Store.sweep)

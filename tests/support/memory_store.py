@@ -6,12 +6,12 @@ import contextlib
 import io
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from tablefeed.errors import ObjectNotFoundError, StoreError
-from tablefeed.store.base import Entry, Within, check_after, own_name
+from tablefeed.store.base import Entry, Store, Within, check_after, own_name, streamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,10 @@ class MemoryStore:
         buffer = io.BytesIO()
         yield buffer
         self.put_if_absent(name, buffer.getvalue(), within=within)
+
+    def copy(self, names: Sequence[str], source: Store) -> None:
+        """Copies one after the other, so that a test knows which comes first."""
+        streamed(self, names, source, at_once=1)
 
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         self._put(own_name(name, url=self.url), data, within, once=False)

@@ -8,12 +8,13 @@ errors of `tablefeed.errors`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from tablefeed.errors import StoreError
+from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.store.address import split_absolute
 
 
@@ -127,6 +128,14 @@ class Store(Protocol):
         """
         ...
 
+    def copy(self, names: Sequence[str], source: Store) -> None:
+        """Makes objects `names` here, each with the bytes that `source` has under that name: whole and durable.
+
+        Use it, as `publish`, for names whose writers all write the same bytes: an object that exists by then may stay
+        or be replaced. Raises ObjectNotFoundError where `source` lacks one, and StoreError; some may be copied then.
+        """
+        ...
+
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         """Creates the object or replaces its content; readers see all old or all new bytes. The last writer wins."""
         ...
@@ -184,6 +193,28 @@ class Elsewhere:
             self._stores.clear()
         for store in stores:
             store.close()
+
+
+_CHUNK_BYTES = 1 << 20
+
+
+def streamed(target: Store, names: Sequence[str], source: Store, *, at_once: int) -> None:
+    """Does `Store.copy` by reading and writing, `at_once` objects at a time."""
+
+    def stream(name: str) -> None:
+        found, size_bytes = source.stat(name), 0
+        if found is None:
+            raise ObjectNotFoundError(url=source.url, name=name)
+        with source.open_input(name) as data, target.publish(name) as copied:
+            while chunk := data.read(_CHUNK_BYTES):
+                copied.write(chunk)
+                size_bytes += len(chunk)
+            if size_bytes != found.size_bytes:
+                raise StoreError(f"Only {size_bytes} bytes of {name} at {source.url} were read.", url=source.url)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        for _ in pool.map(stream, names):
+            pass
 
 
 def own_name(name: str, *, url: str) -> str:

@@ -13,16 +13,19 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError
 from tablefeed.store import durable
-from tablefeed.store.base import Elsewhere, Entry, Store, Within, check_after, failed, own_name
+from tablefeed.store.base import Elsewhere, Entry, Store, Within, check_after, failed, own_name, streamed
 from tablefeed.store.wake import Wake
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError)
 """Raised where there is no file; a directory is not a file. ValueError: the name has a NUL, which no file name can."""
+
+COPIES_AT_ONCE = 8
+"""Files of another store that are copied at the same time."""
 
 
 class LocalStore:
@@ -172,6 +175,22 @@ class LocalStore:
             finally:
                 durable.abandon(temporary)
 
+    def copy(self, names: Sequence[str], source: Store) -> None:
+        """Copies files within this machine's disks without reading them here; see Store."""
+        if not isinstance(source, LocalStore):
+            streamed(self, names, source, at_once=COPIES_AT_ONCE)
+            return
+        from tablefeed.store.local_copies import copy_files
+
+        paths = [(source._regular_path(name), self._own_path(name)) for name in names]  # noqa: SLF001 - its own class
+        try:
+            for directory in sorted({os.path.dirname(path) for _, path in paths}):
+                self._settle(directory)
+            left = copy_files(paths, self._disk)
+        except OSError as error:
+            raise failed("copy", str(error.filename or "files"), error, url=self.url) from error
+        streamed(self, [names[index] for index in left], source, at_once=COPIES_AT_ONCE)
+
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         """Sets a file's content by renaming onto it; see Store."""
         base_name = os.path.basename(self._own_path(name))
@@ -225,6 +244,10 @@ class LocalStore:
 
     def _own_path(self, name: str) -> str:
         return os.path.join(self._root, own_name(name, url=self.url))
+
+    def _regular_path(self, name: str) -> str:
+        self._regular(name)
+        return self._own_path(name)
 
     def _regular(self, name: str) -> Entry:
         """The entry of a regular file. A log may name a pipe or a device, and opening one can block forever."""

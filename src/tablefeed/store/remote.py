@@ -123,7 +123,7 @@ class FsspecStore:
             url=self.url,
         )
 
-    put_if_absent = create = publish = replace = delete = _refused
+    put_if_absent = create = publish = copy = replace = delete = _refused
 
     def sweep(self, directory: str, *, before_ms: int) -> int:  # noqa: ARG002 - a put is whole or not at all
         """Gives 0: no object is ever half done."""

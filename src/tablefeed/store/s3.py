@@ -11,17 +11,24 @@ from __future__ import annotations
 import contextlib
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 from weakref import WeakKeyDictionary
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
-from tablefeed.store.base import Entry, Within, check_after, own_name
+from tablefeed.store.base import Entry, Store, Within, check_after, own_name, streamed
 from tablefeed.store.remote import FsspecStore
 
 PART_BYTES = 8 * 2**20
 """The size of one part of an upload, which is kept in memory. S3 takes 10,000 parts, so files of up to 80 GB."""
+
+MOST_COPIED_BYTES = 5 * 2**30
+"""The largest object that S3 copies by one request; a larger one is read and sent."""
+
+COPIES_AT_ONCE = 16
+"""Objects that are copied at the same time."""
 
 _TAKEN = ("PreconditionFailed", "412")
 """S3's codes for an object that exists; some servers send only the HTTP status."""
@@ -102,6 +109,30 @@ class S3Store(FsspecStore):
                 within.check()
         if upload.created:
             check_after(name, within, lambda: self.delete(name))
+
+    def copy(self, names: Sequence[str], source: Store) -> None:
+        """Lets S3 copy objects that are read with the same credentials, and sends the others; see Store."""
+        for name in names:
+            own_name(name, url=self.url)
+        self._refuse_unless_exclusive()
+        if not isinstance(source, S3Store) or source._fs is not self._fs:  # noqa: SLF001 - its own class
+            streamed(self, names, source, at_once=COPIES_AT_ONCE)
+            return
+
+        def copied(name: str) -> str | None:
+            found = source.stat(name)
+            if found is None:
+                raise ObjectNotFoundError(url=source.url, name=name)
+            if found.size_bytes > MOST_COPIED_BYTES:
+                return name
+            origin = {"Bucket": source._bucket, "Key": source._key(name)}  # noqa: SLF001 - its own class
+            with self._translated("copy", name):
+                self._fs.call_s3("copy_object", Bucket=self._bucket, Key=self._key(name), CopySource=origin)
+            return None
+
+        with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
+            large = [name for name in pool.map(copied, names) if name is not None]
+        streamed(self, large, source, at_once=COPIES_AT_ONCE)
 
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
         """Sets an object's content, which S3 does atomically; see Store."""
