@@ -34,6 +34,7 @@ EXAMPLES: dict[str, TablefeedError] = {
         "text", url=URL, key="id=7", sequence="5", error_class="AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY"
     ),
     "EqualSequencesError": errors.EqualSequencesError("text", url=URL, key="id=7", sequence="5"),
+    "ReplicaDiffersError": errors.ReplicaDiffersError("text", url=URL, source_version=7, target_version=3),
     "UnsupportedExpressionError": errors.UnsupportedExpressionError(
         url=URL, rule="its constraint c", expression="hash(x) > 0", reason="hash is not evaluated"
     ),

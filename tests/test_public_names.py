@@ -36,6 +36,8 @@ FUNCTIONS = {
     "track_history_except_column_list, ties, app_id, txn_version, storage_options)",
     "apply_changes_from_snapshot": "(url, snapshots, *, keys, column_list, except_column_list, stored_as_scd_type, "
     "track_history_column_list, track_history_except_column_list, storage_options)",
+    "replicate": "(source, target, *, app_id, starting_version, until, verify, resync, storage_options, "
+    "target_storage_options)",
     "optimize": "(url, *, where, target_size_bytes, storage_options)",
     "checkpoint": "(url, *, clean_up, storage_options)",
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",
@@ -98,6 +100,7 @@ def test_the_public_names_are_these_and_in_order() -> None:
         "Committed",
         "AlreadyApplied",
         "Optimized",
+        "Replicated",
         "Vacuumed",
         "Checkpointed",
     } <= set(tablefeed.__all__)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tablefeed.feed.api.appends import appends
     from tablefeed.feed.api.changes import changes
     from tablefeed.feed.api.follow import follow
+    from tablefeed.feed.api.replicate import replicate
     from tablefeed.feed.api.row_changes import apply_changes, apply_changes_from_snapshot, delete, merge, update
     from tablefeed.feed.api.table import Table, open_table
     from tablefeed.feed.api.table_changes import alter, create, restore
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tablefeed.feed.upkeep.optimize import optimize
     from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuum
     from tablefeed.model.actions import Commit, CommitInfo
-    from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized
+    from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized, Replicated
 
 __all__ = [
     "AlreadyApplied",
@@ -36,6 +37,7 @@ __all__ = [
     "Delete",
     "Insert",
     "Optimized",
+    "Replicated",
     "Table",
     "TablefeedError",
     "Update",
@@ -53,6 +55,7 @@ __all__ = [
     "merge",
     "open_table",
     "optimize",
+    "replicate",
     "restore",
     "update",
     "vacuum",
@@ -68,6 +71,7 @@ _HOMES = {
     "CommitInfo": "tablefeed.model.actions",
     "Committed": "tablefeed.model.outcome",
     "Optimized": "tablefeed.model.outcome",
+    "Replicated": "tablefeed.model.outcome",
     "Table": "tablefeed.feed.api.table",
     "Vacuumed": "tablefeed.feed.upkeep.vacuum",
     "alter": "tablefeed.feed.api.table_changes",
@@ -83,6 +87,7 @@ _HOMES = {
     "merge": "tablefeed.feed.api.row_changes",
     "open_table": "tablefeed.feed.api.table",
     "optimize": "tablefeed.feed.upkeep.optimize",
+    "replicate": "tablefeed.feed.api.replicate",
     "restore": "tablefeed.feed.api.table_changes",
     "update": "tablefeed.feed.api.row_changes",
     "vacuum": "tablefeed.feed.upkeep.vacuum",

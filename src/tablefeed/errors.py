@@ -14,6 +14,7 @@
     │   ├── InvalidRowsError            rows that break a rule of the table
     │   ├── InvalidEventsError          change events without a key or a place in the order
     │   ├── EqualSequencesError         change events that differ and of which none is newer
+    │   ├── ReplicaDiffersError         a copy of a table that is not equal to it
     │   ├── UnsupportedExpressionError  a rule of the table in SQL that is not evaluated as Spark would
     │   └── AppendOnlyError             a removal on an append-only table
     ├── LogError                    the log's bytes or its files are not what the protocol says
@@ -247,6 +248,14 @@ class EqualSequencesError(TableError):
 
     def __init__(self, message: str, *, url: str = TABLE, key: str, sequence: str) -> None:
         self.key, self.sequence = key, sequence
+        super().__init__(message, url=url)
+
+
+class ReplicaDiffersError(TableError):
+    """The copy at `url` is, at `target_version`, not equal to its source at `source_version`."""
+
+    def __init__(self, message: str, *, url: str = TABLE, source_version: int, target_version: int) -> None:
+        self.source_version, self.target_version = source_version, target_version
         super().__init__(message, url=url)
 
 

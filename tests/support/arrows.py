@@ -58,8 +58,9 @@ FEED: Mapping[str, frozenset[str]] = {
     "write": _names("scan snapshot"),
     "commit": _names("write scan snapshot"),
     "rows": _names("commit write scan snapshot"),
+    "replication": _names("rows commit write scan snapshot"),
     "upkeep": _names("rows commit write scan snapshot"),
-    "api": _names("upkeep rows commit write stream changes scan snapshot"),
+    "api": _names("upkeep replication rows commit write stream changes scan snapshot"),
 }
 """The rooms within `feed`, each with those that it may import. Modules beside the rooms may be imported by all."""
 

@@ -30,6 +30,19 @@ class Optimized:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replicated:
+    """The target's `version` has the rows of the source's `source_version`.
+
+    The run made `commits` commits for that, none where nothing was new, and copied `files` files.
+    """
+
+    version: Version
+    source_version: Version
+    commits: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyApplied:
     """The table already records `recorded_txn_version` for this application, not below ours; nothing was written.
 

@@ -71,10 +71,10 @@ def commit_entry(
     else:
         table = protocol or state.protocol, metadata or state.metadata
     properties = TableProperties.of(table[1])
-    version = _next_version(state)
-    commit_time_ms = _in_commit_timestamp(state, now_ms) if properties.keeps_commit_times else None
+    version = next_version(state)
+    commit_time_ms = next_commit_time(state, now_ms) if properties.keeps_commit_times else None
     if state is not None and metadata is not None and not state.properties.keeps_commit_times:
-        metadata = _with_commit_times(metadata, version, commit_time_ms)
+        metadata = with_commit_times(metadata, version, commit_time_ms)
     added, domain = (*transaction.files, *rewriting.added), None
     if row_tracking.supports_row_tracking(table[0]) and not properties.suspends_row_tracking:
         before = {} if state is None else state.facts.domains
@@ -117,7 +117,8 @@ def commit_entry(
     )
 
 
-def _next_version(state: Snapshot | None) -> Version:
+def next_version(state: Snapshot | None) -> Version:
+    """Gives the version after `state`. Raises CommitError where there is none."""
     if state is not None and state.version >= names.LAST_VERSION:
         raise CommitError(
             f"Nothing was committed to {TABLE}: it is at version {state.version}, the highest possible one. "
@@ -189,16 +190,17 @@ def txns_of(transaction: Transaction, now_ms: int) -> tuple[Txn, ...]:
     return () if transaction.txn is None else (replace(transaction.txn, last_updated_ms=now_ms),)
 
 
-def _in_commit_timestamp(state: Snapshot | None, now_ms: int) -> int:
+def next_commit_time(state: Snapshot | None, now_ms: int) -> int:
+    """Gives the in-commit timestamp of a commit after `state`, made at `now_ms`. Raises as `own_time_ms`."""
     if state is None:
         return now_ms
     if state.properties.keeps_commit_times:
-        return in_commit_timestamp(now_ms=now_ms, previous_ms=_previous_ms(state))
+        return in_commit_timestamp(now_ms=now_ms, previous_ms=own_time_ms(state))
     return in_commit_timestamp(now_ms=now_ms, previous_ms=None if state.head is None else state.head.modified_ms)
 
 
-def _with_commit_times(metadata: Metadata, version: Version, commit_time_ms: int | None) -> Metadata:
-    """`metadata` of a table whose commits had no time of their own; from `version` on they have, if one is given."""
+def with_commit_times(metadata: Metadata, version: Version, commit_time_ms: int | None) -> Metadata:
+    """Gives `metadata` of a table whose commits had no time of their own; from `version` on they have, if given."""
     if commit_time_ms is None:
         return metadata
     since = {
@@ -208,7 +210,8 @@ def _with_commit_times(metadata: Metadata, version: Version, commit_time_ms: int
     return replace(metadata, configuration={**metadata.configuration, **since})
 
 
-def _previous_ms(state: Snapshot) -> int:
+def own_time_ms(state: Snapshot) -> int:
+    """Gives the in-commit timestamp of `state`. Raises LogError where it has none."""
     known, info = state.facts.in_commit_timestamp_ms, None
     if known is None:
         # A snapshot that was read from the checkpoint of its own version has read no commit.

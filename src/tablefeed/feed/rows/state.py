@@ -84,8 +84,15 @@ def fingerprint(how: Folding) -> dict[str, object]:
 def read_state(snapshot: Snapshot) -> State:
     """Gives the state that the log of `snapshot` names. Raises LogError where it cannot be read."""
     domain = snapshot.facts.domains.get(DOMAIN)
-    if domain is None:
-        return State()
+    return State() if domain is None else _state(domain)
+
+
+def paths_of(domain: DomainMetadata) -> tuple[str, ...]:
+    """Gives the paths of the files that `domain`, which is `DOMAIN`'s, names. Raises as `read_state`."""
+    return tuple(file.path for file in _state(domain).files)
+
+
+def _state(domain: DomainMetadata) -> State:
     try:
         found = orjson.loads(domain.configuration)
         truncated, how, snapshot_at = found["truncatedAt"], found["how"], found.get("snapshotAt")

@@ -46,7 +46,7 @@ def open_log(
 
 
 def open_maintained(location: str, storage_options: Mapping[str, str] | None = None) -> DeltaLog:
-    """Gives the log at `location` for work on Delta tables alone: files folded or deleted, tables made or altered.
+    """Gives the log at `location` for work on Delta tables alone: files folded or deleted, tables altered or copied.
 
     Refuses an IndexTables table by name.
     """
@@ -54,8 +54,8 @@ def open_maintained(location: str, storage_options: Mapping[str, str] | None = N
     if isinstance(log, DeltaLog):
         return log
     raise UnsupportedFeatureError(
-        f"{log.url} is an IndexTables table: it is not altered or restored here, and its files are not folded or "
-        "deleted. Nothing was done. Use the SQL of IndexTables, such as MERGE SPLITS and PURGE INDEXTABLE.",
+        f"{log.url} is an IndexTables table: it is not altered, restored or copied here, and its files are not folded "
+        "or deleted. Nothing was done. Use the SQL of IndexTables, such as MERGE SPLITS and PURGE INDEXTABLE.",
         url=log.url,
         features=("indextables maintenance",),
         error_class="INDEXTABLES_MAINTENANCE_UNSUPPORTED",

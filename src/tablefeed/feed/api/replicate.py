@@ -1,0 +1,74 @@
+"""`tablefeed.replicate`: a Delta table kept equal to another one, commit by commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.arguments import location, store_options, switch, text, whole_number
+from tablefeed.feed.commit.transaction import Surroundings
+from tablefeed.feed.replication.comparison import check_equal
+from tablefeed.feed.replication.replica import Replication
+from tablefeed.feed.snapshot.open_log import open_maintained
+from tablefeed.feed.upkeep.after_commit import look_after, surroundings
+from tablefeed.model.actions import Version
+from tablefeed.model.outcome import Replicated
+
+
+def replicate(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    app_id: str | None = None,
+    starting_version: int | None = None,
+    until: int | None = None,
+    verify: bool = False,
+    resync: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    target_storage_options: Mapping[str, str] | None = None,
+) -> Replicated:
+    """Copies the commits of the Delta table at `source`, with their files, to a table at `target` that is its equal.
+
+    The first call makes the target: its first commit is the version `starting_version` of the source as a whole, by
+    default `until`. Each later commit of the source, up to the version `until` (by default the newest), becomes one
+    commit of the target, exactly once, whoever dies when. Call again to go on. `app_id` names the progress in the
+    target; by default it is made from the source's table id. `target_storage_options` are by default those of the
+    source.
+
+    The target must have no other writer: ConflictError where another commit changed it. LogError and DataFileError
+    where the source no longer has the commits or files that were not copied yet. With `resync`, `until` is then copied
+    as a whole, in one commit. With `verify`, both tables are read and compared at the end: ReplicaDiffersError. Else
+    raises as `open_table` and `append`.
+    """
+    options = store_options(storage_options)
+    to = options if target_storage_options is None else store_options(target_storage_options)
+    origin, copy = open_maintained(location(source), options), open_maintained(location(target), to)
+    if copy.url == origin.url:
+        raise IllegalOptionError(option="target", value=copy.url, explain="must be another place than the source")
+    newest = origin.load()
+    last = newest.version if until is None else whole_number(until, argument="until", least=0)
+    first = last if starting_version is None else whole_number(starting_version, argument="starting_version", least=0)
+    if last > newest.version:
+        raise IllegalOptionError(option="until", value=str(last), explain=f"must be at most {newest.version}")
+    if first > last:
+        raise IllegalOptionError(option="starting_version", value=str(first), explain=f"must be at most {last}")
+    app = f"tablefeed.replicate:{newest.metadata.table_id}" if app_id is None else text(app_id, argument="app_id")
+    verifies, resyncs = switch(verify, argument="verify"), switch(resync, argument="resync")
+    copied = Replication(origin, copy, app, around()).run(
+        newest, first=Version(first), until=Version(last), resync=resyncs
+    )
+    if verifies:
+        check_equal(origin.load_for_files(copied.source_version), copy.load_for_files(copied.target.version))
+    return Replicated(
+        version=copied.target.version,
+        source_version=copied.source_version,
+        commits=copied.commit_count,
+        files=copied.file_count,
+    )
+
+
+def around() -> Surroundings:
+    """Gives what a commit needs. No checksum is counted on: a source's commit may add a file that is live already."""
+    return replace(surroundings(), on_committed=lambda state, _commit, _removed: look_after(state))

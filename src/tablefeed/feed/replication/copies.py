@@ -1,0 +1,75 @@
+"""Copies the files that a commit names from one table's folder to another's, byte for byte, under the same names.
+
+A name that is taken already must have the same bytes: an earlier run copied the file and died before its commit, or the
+source brought an old file back. A file is never written over, and none is deleted where a run fails: another run may
+have found it and committed it. What no commit ever names, VACUUM deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tablefeed.delta import names
+from tablefeed.errors import ConflictError, DataFileError, ObjectNotFoundError
+from tablefeed.feed.replication.origin import AGAIN
+from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.store import Entry
+
+_CHUNK_BYTES = 8 << 20
+
+
+class Copies:
+    """Copies from `source` to `target`, and counts what it copied."""
+
+    def __init__(self, source: DeltaLog, target: DeltaLog) -> None:
+        self._source, self._target = source, target
+        self.file_count = 0
+
+    def bring(self, wanted: Iterable[str], live: frozenset[str] = frozenset()) -> None:
+        """Returns when the target has the files `wanted`, durably; those in `live` are not compared.
+
+        Raises DataFileError where the source lacks one, and ConflictError where the target has another file there.
+        """
+        missing: list[str] = []
+        for name in dict.fromkeys(wanted):
+            there = self._target.store.stat(name)
+            if there is None:
+                missing.append(name)
+            elif name not in live and not self._is_equal(name, there):
+                raise ConflictError(
+                    f"Nothing was committed to {self._target.url}: it has a file {name}, which is not that of "
+                    f"{self._source.url}. Delete the file if no table needs it, or copy to another path.",
+                    url=self._target.url,
+                    winner=-1,
+                    error_class="TABLEFEED_REPLICA_CHANGED",
+                )
+        if not missing:
+            return
+        try:
+            self._target.store.copy(missing, self._source.store)
+        except ObjectNotFoundError as error:
+            raise self._gone(error.name) from error
+        self.file_count += len(missing)
+
+    def _is_equal(self, name: str, there: Entry) -> bool:
+        found = self._source.store.stat(name)
+        if found is None:
+            raise self._gone(name)
+        if found.size_bytes != there.size_bytes:
+            return False
+        stores = self._source.store, self._target.store
+        for begin in range(0, found.size_bytes, _CHUNK_BYTES):
+            one, other = (store.read(name, start=begin, end=begin + _CHUNK_BYTES) for store in stores)
+            if one != other or len(one) != min(_CHUNK_BYTES, found.size_bytes - begin):
+                return False
+        return True
+
+    def _gone(self, name: str) -> DataFileError:
+        return DataFileError(
+            f"A version of {self._source.url} that was not copied yet needs the file {name}, which is gone: VACUUM or "
+            f"another hand removed it. That version was not copied. {AGAIN} To keep files for longer, raise "
+            f"{names.DELETED_FILE_RETENTION}.",
+            url=self._source.url,
+            path=name,
+            error_class="DELTA_FILE_NOT_FOUND",
+        )

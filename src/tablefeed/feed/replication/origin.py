@@ -1,0 +1,112 @@
+"""From which commit of the source a target's newest commit was copied.
+
+The commitInfo of each copied commit says it, beside the txn that makes the copy once-only. So a restart goes on where
+the last run ended, and finds out where the source or the target is not the table any more that it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablefeed.delta import codec, names
+from tablefeed.errors import ConflictError, LogError, ObjectNotFoundError, TableReplacedError, naming
+from tablefeed.feed.replication.actions import is_copied
+from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
+from tablefeed.model.actions import Commit, Version
+
+INFO = "tablefeed.replicate"
+"""The field of commitInfo."""
+
+AGAIN = "Call again with resync=True to copy the newest version as one commit."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The `version` of the source, whose commit has the `digest`; None where that commit was gone."""
+
+    table_id: str
+    version: Version
+    digest: str | None
+
+    def as_info(self) -> dict[str, object]:
+        """Gives what commitInfo says."""
+        return {"tableId": self.table_id, "version": self.version, "commit": self.digest}
+
+
+def read_commit(log: DeltaLog, version: Version) -> tuple[Commit, str] | None:
+    """Gives a commit of the source and the digest of its bytes; None where it is not there."""
+    name = names.commit_name(version)
+    try:
+        data = log.store.read(f"{names.LOG_DIR}/{name}")
+    except ObjectNotFoundError:
+        return None
+    with naming(log.url):
+        commit = codec.decode_commit(data, version=version, log_file=name, modified_ms=None)
+    return commit, hashlib.sha256(data).hexdigest()
+
+
+def origin_of(target: DeltaSnapshot, app_id: str) -> Origin:
+    """Gives from where the newest commit was copied. Commits without actions, as of a VACUUM, may follow it.
+
+    Raises ConflictError where another commit follows it, or there is none.
+    """
+    for version in range(target.version, -1, -1):
+        commit = target.log.commit(Version(version))
+        if commit is None:
+            break
+        found = _origin(commit, app_id)
+        if found is not None:
+            return found
+        if commit.files or commit.metadata or commit.protocol or any(map(is_copied, commit.domains)):
+            break
+    was_copy = app_id in target.facts.txns
+    remedy = AGAIN if was_copy else "Give the path of no table, or the app_id of the runs before."
+    raise ConflictError(
+        f"Nothing was copied to {target.url}: its newest version, {target.version}, was not made by {app_id}, so the "
+        f"table is not equal to any version of the source. {remedy}",
+        url=target.url,
+        winner=target.version,
+        error_class="TABLEFEED_REPLICA_CHANGED" if was_copy else "TABLEFEED_NO_REPLICA",
+    )
+
+
+def _origin(commit: Commit, app_id: str) -> Origin | None:
+    found = (commit.info or {}).get(INFO)
+    recorded = next((txn.txn_version for txn in commit.txns if txn.app_id == app_id), None)
+    if recorded is None or not isinstance(found, Mapping) or found.get("version") != recorded:
+        return None
+    digest = found.get("commit")
+    return Origin(
+        table_id=str(found.get("tableId")),
+        version=Version(recorded),
+        digest=digest if isinstance(digest, str) else None,
+    )
+
+
+def check_same_source(newest: DeltaSnapshot, origin: Origin) -> None:
+    """Raises TableReplacedError where the source at `newest` does not go on from `origin`."""
+    same = newest.metadata.table_id == origin.table_id and newest.version >= origin.version
+    if same and origin.digest is not None:
+        found = read_commit(newest.log, origin.version)
+        same = found is None or found[1] == origin.digest
+    if not same:
+        raise TableReplacedError(
+            f"{newest.url} is not the table any more of which version {origin.version} was copied: it was deleted and "
+            f"made anew, or restored from a backup. Nothing was copied. {AGAIN}",
+            url=newest.url,
+            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+        )
+
+
+def required(found: tuple[Commit, str] | None, version: Version, log: DeltaLog) -> tuple[Commit, str]:
+    """Gives `found`. Raises LogError where the source's log lost the commit of `version`."""
+    if found is None:
+        raise LogError(
+            f"Version {version} of {log.url} was not copied yet, and its commit is gone from the log. Nothing was "
+            f"copied. {AGAIN} To keep the log for longer, raise {names.LOG_RETENTION}.",
+            url=log.url,
+            error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+        )
+    return found

@@ -1,0 +1,184 @@
+"""Makes a target equal to its source, commit by commit, each exactly once.
+
+The files of a commit are copied first. Then the commit is put as the target's next version, with the txn (application,
+version of the source). Where the process dies in between, the next run finds the files and only commits. Where the put
+is lost to another run, or its answer is, the target's log says how far it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass
+
+from tablefeed.delta import codec, features, names
+from tablefeed.errors import ConflictError, DataFileError, LogError, TableNotFoundError, naming
+from tablefeed.feed.commit.entry import ENGINE, next_commit_time, next_version
+from tablefeed.feed.commit.settled_put import put_settled
+from tablefeed.feed.commit.transaction import Put, Surroundings
+from tablefeed.feed.replication.actions import (
+    is_copied,
+    keeps_times,
+    names_of,
+    own_file,
+    own_info,
+    own_metadata,
+    state_names,
+)
+from tablefeed.feed.replication.copies import Copies
+from tablefeed.feed.replication.origin import INFO, Origin, check_same_source, origin_of, read_commit, required
+from tablefeed.feed.replication.snapshots import snapshot_put
+from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
+from tablefeed.log.facts import fold
+from tablefeed.model.actions import Commit, Facts, RemoveFile, Txn, Version
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """How far a target is: its newest state, the version of the source that it equals, and what a run did for that."""
+
+    target: DeltaSnapshot
+    source_version: Version
+    commit_count: int
+    file_count: int
+
+
+class Replication:
+    """One run, which copies `source` to `target` as the application `app_id`. Made for one call of `run`."""
+
+    def __init__(self, source: DeltaLog, target: DeltaLog, app_id: str, around: Surroundings) -> None:
+        self._source, self._target, self._app_id, self._around = source, target, app_id, around
+        self._copies = Copies(source, target)
+        self._commit_count = 0
+
+    def run(self, newest: DeltaSnapshot, *, first: Version, until: Version, resync: bool) -> Copied:
+        """Copies up to the version `until` of the source, whose newest state is `newest`.
+
+        Where there is no target, its first commit is the version `first` of the source as a whole. With `resync`, a
+        target that cannot be gone on with gets `until` as a whole. Raises ConflictError, LogError, DataFileError and
+        UnsupportedFeatureError, each before the version that it is about is committed.
+        """
+        target = _newest(self._target)
+        while target is None:
+            target = self._put_snapshot(first, None)
+            target = target or _newest(self._target)
+        try:
+            origin = origin_of(target, self._app_id)
+            check_same_source(newest, origin)
+            while origin.version < until:
+                target, origin = self._next(target, origin)
+        except (ConflictError, DataFileError, LogError) as error:
+            if not resync or self._app_id not in target.facts.txns:
+                raise
+            logger.warning("copied anew table=%s: %s", self._target.url, error)
+            target, origin = self._replaced(until)
+        return Copied(
+            target=target,
+            source_version=origin.version,
+            commit_count=self._commit_count,
+            file_count=self._copies.file_count,
+        )
+
+    def _next(self, target: DeltaSnapshot, origin: Origin) -> tuple[DeltaSnapshot, Origin]:
+        """Copies the commit after `origin`; gives the target then, which another run may have moved on."""
+        version = Version(origin.version + 1)
+        commit, digest = required(read_commit(self._source, version), version, self._source)
+        table_id = origin.table_id if commit.metadata is None else commit.metadata.table_id
+        after = Origin(table_id=table_id, version=version, digest=digest)
+        self._check(commit, target)
+        live = frozenset(file.path for file in commit.removed)
+        needed = [file for file in commit.files if not isinstance(file, RemoveFile)]
+        self._copies.bring((name for file in needed for name in names_of(file, self._source.url)), live)
+        domains = filter(is_copied, commit.domains)
+        self._copies.bring(name for domain in domains for name in state_names(domain, self._source.url))
+        put = self._put_of(commit, target, after)
+        done = self._committed(put)
+        if done is not None:
+            return done, after
+        found = _newest(self._target)
+        if found is None:
+            raise ConflictError(
+                f"Nothing was committed to {self._target.url}: the table is gone. It was deleted during the run. Call "
+                "again to copy the source anew.",
+                url=self._target.url,
+                winner=-1,
+                error_class="DELTA_METADATA_CHANGED",
+            )
+        return found, origin_of(found, self._app_id)
+
+    def _put_of(self, source: Commit, base: DeltaSnapshot, origin: Origin) -> Put:
+        """Gives the commit that does to the target, at `base`, what `source` did to its table."""
+        now_ms, version, time_ms = self._around.now_ms(), next_version(base), None
+        if keeps_times(source.metadata or base.metadata):
+            theirs_ms = (source.info or {}).get(names.IN_COMMIT_TIMESTAMP)
+            time_ms = next_commit_time(base, theirs_ms if isinstance(theirs_ms, int) else now_ms)
+        metadata = source.metadata and own_metadata(
+            source.metadata, base, table_id=base.metadata.table_id, version=version, commit_time_ms=time_ms
+        )
+        changed: dict[str, object] = {
+            names.IN_COMMIT_TIMESTAMP: time_ms,
+            "readVersion": base.version,
+            "engineInfo": ENGINE,
+            names.TXN_ID: str(uuid.uuid4()),
+            INFO: origin.as_info(),
+        }
+        entry = Commit(
+            version=version,
+            files=tuple(own_file(file, now_ms) for file in source.files),
+            txns=(self._txn(origin.version, now_ms),),
+            metadata=metadata,
+            protocol=source.protocol,
+            domains=tuple(filter(is_copied, source.domains)),
+            info=own_info(source.info, **changed),
+            committed_at_ms=None,
+        )
+        data = codec.encode_commit(entry)
+        return Put(log=self._target, base=base, name=names.commit_name(version), data=data, commit=entry)
+
+    def _put_snapshot(self, version: Version, base: DeltaSnapshot | None) -> DeltaSnapshot | None:
+        source = self._source.load_for_files(version)
+        with naming(self._source.url):
+            features.check_writable(source.protocol, source.metadata, removes=False)
+        found = read_commit(self._source, version)
+        origin = Origin(table_id=source.metadata.table_id, version=version, digest=found and found[1])
+        txn = self._txn(version, self._around.now_ms())
+        return self._committed(snapshot_put(source, origin, self._target, base, txn, self._copies))
+
+    def _replaced(self, until: Version) -> tuple[DeltaSnapshot, Origin]:
+        done: DeltaSnapshot | None = None
+        while done is None:
+            done = self._put_snapshot(until, _newest(self._target))
+        return done, origin_of(done, self._app_id)
+
+    def _check(self, commit: Commit, target: DeltaSnapshot) -> None:
+        """Raises UnsupportedFeatureError where the source gets a feature that is not handled."""
+        if commit.protocol is not None or commit.metadata is not None:
+            protocol, metadata = commit.protocol or target.protocol, commit.metadata or target.metadata
+            with naming(self._source.url):
+                features.check_writable(protocol, metadata, removes=False)
+
+    def _committed(self, put: Put) -> DeltaSnapshot | None:
+        """Gives the target after `put`; None where another commit has its version."""
+        head = put_settled(put, self._around)
+        if head is None:
+            return None
+        self._commit_count += 1
+        logger.info("copied table=%s version=%d from=%s", put.log.url, put.version, self._source.url)
+        facts = fold(Facts() if put.base is None else put.base.facts, [put.commit])
+        after = self._target.snapshot(put.version, facts, head=head)
+        self._around.on_committed(after, put.commit, put.also_removed)
+        return after
+
+    def _txn(self, version: Version, now_ms: int) -> Txn:
+        return Txn(app_id=self._app_id, txn_version=version, last_updated_ms=now_ms)
+
+
+def _newest(log: DeltaLog) -> DeltaSnapshot | None:
+    try:
+        return log.load()
+    except TableNotFoundError:
+        if log.store.is_file_at_root():
+            raise
+        return None

@@ -1,0 +1,91 @@
+"""A whole version of the source as one commit of the copy: its first commit, or one that replaces what it has."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.delta import codec, names
+from tablefeed.delta.columns import to_add_files
+from tablefeed.delta.commit_info import Provenance, TableChange, commit_info
+from tablefeed.delta.removes import Addition, Removal
+from tablefeed.feed.commit.entry import ENGINE, next_commit_time, next_version, own_time_ms
+from tablefeed.feed.commit.transaction import Put
+from tablefeed.feed.replication.actions import is_copied, keeps_times, names_of, own_metadata, state_names
+from tablefeed.feed.replication.copies import Copies
+from tablefeed.feed.replication.origin import INFO, Origin
+from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
+from tablefeed.model.actions import Commit, DomainMetadata, Txn
+
+if TYPE_CHECKING:
+    from tablefeed.feed.snapshot.table_log import Snapshot
+
+
+def snapshot_put(
+    source: DeltaSnapshot, origin: Origin, target: DeltaLog, base: DeltaSnapshot | None, txn: Txn, copies: Copies
+) -> Put:
+    """Copies the files of `source`, and gives the commit that makes the target, at `base`, equal to it."""
+    now_ms = txn.last_updated_ms or 0
+    addition, removal = Addition(), Removal(deletion_timestamp_ms=now_ms)
+    live, wanted = _values(base, _facts_of), _values(source, lambda batch: batch["key"])
+    for batch in source.live_files(with_stats=True):
+        copies.bring(name for add in to_add_files(batch) for name in names_of(add, source.url))
+        addition.take(batch.filter(pc.invert(pc.is_in(_facts_of(batch), value_set=live))))
+    for batch in () if base is None else base.live_files():
+        removal.take(batch.filter(pc.invert(pc.is_in(batch["key"], value_set=wanted))))
+    domains = tuple(_domains(source, base))
+    copies.bring(name for domain in domains for name in state_names(domain, source.url))
+    version = next_version(base)
+    time_ms = None
+    if keeps_times(source.metadata):
+        theirs_ms = own_time_ms(source)
+        time_ms = theirs_ms if base is None else next_commit_time(base, theirs_ms)
+    operation = TableChange(
+        name="CLONE",
+        parameters={"source": source.url, "sourceVersion": source.version, "isShallow": False},
+        metrics={"numCopiedFiles": addition.counts.file_count, "numRemovedFiles": removal.counts.file_count},
+    )
+    provenance = Provenance(
+        timestamp_ms=now_ms,
+        txn_id=str(uuid.uuid4()),
+        engine=ENGINE,
+        read_version=None if base is None else base.version,
+        in_commit_timestamp_ms=time_ms,
+    )
+    info = commit_info(operation, provenance, is_blind_append=False, metrics=operation.metrics)
+    table_id = str(uuid.uuid4()) if base is None else base.metadata.table_id
+    entry = Commit(
+        version=version,
+        txns=(txn,),
+        metadata=own_metadata(source.metadata, base, table_id=table_id, version=version, commit_time_ms=time_ms),
+        protocol=source.protocol,
+        domains=domains,
+        info={**info, INFO: origin.as_info()},
+        committed_at_ms=None,
+    )
+    data = codec.encode_commit(entry, chain(addition.lines(), removal.lines()))
+    return Put(log=target, base=base, name=names.commit_name(version), data=data, commit=entry)
+
+
+def _facts_of(batch: pa.RecordBatch) -> pa.Array:
+    """Which file it is, and the ids of its rows: where they changed, the file is added once more."""
+    ids = (batch[name].cast(pa.string()).fill_null("") for name in ("base_row_id", "default_row_commit_version"))
+    return pc.binary_join_element_wise(batch["key"], *ids, "|")
+
+
+def _values(table: Snapshot | None, of: Callable[[pa.RecordBatch], pa.Array]) -> pa.Array:
+    found = [] if table is None else [of(batch) for batch in table.live_files()]
+    return pa.concat_arrays(found) if found else pa.array([], pa.string())
+
+
+def _domains(source: DeltaSnapshot, base: DeltaSnapshot | None) -> Iterator[DomainMetadata]:
+    """The domains of the source, and tombstones of those that only the target has."""
+    yield from filter(is_copied, source.facts.domains.values())
+    for domain in () if base is None else filter(is_copied, base.facts.domains.values()):
+        if domain.domain not in source.facts.domains:
+            yield DomainMetadata(domain=domain.domain, configuration=domain.configuration, removed=True)
