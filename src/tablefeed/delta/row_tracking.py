@@ -1,28 +1,60 @@
 """Assigns row ids and versions to the rows of a commit, and moves the high water mark (PROTOCOL.md, "Row Tracking").
 
-Ids are given against the state that a commit follows: after a lost race they are given anew. Rows that have ids are
-never copied or updated here (feed/upkeep/optimize.py and feed/write/taking_out.py refuse that), so no column of
-materialised ids is written.
+Ids are given against the state that a commit follows: after a lost race they are given anew. Rows that are copied or
+updated keep their ids in columns that only files have (`id_columns`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import orjson
 
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
+from tablefeed.delta.schema.column_mapping import physical_name
 from tablefeed.delta.stats.stats_text import num_records
 from tablefeed.errors import TABLE, CommitError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import AddFile, DomainMetadata, Protocol, Version
+from tablefeed.model.schema import Struct
 
 NO_MARK = -1
 """The high water mark of a table that has assigned no id yet."""
 
 LAST_ROW_ID = 2**63 - 1
 """Row ids are 64-bit integers."""
+
+
+class IdColumns(NamedTuple):
+    """The names, in files, of the columns with the ids and the commit versions that rows keep; both are longs.
+
+    A null stands for what the action of the file gives the row.
+    """
+
+    row_id: str
+    row_version: str
+
+
+def id_columns(properties: TableProperties, schema: Struct) -> IdColumns | None:
+    """Gives the columns in which copied and updated rows keep their ids; None where the table does not track rows.
+
+    Raises UnsupportedFeatureError where the properties do not name them, or the table has a column of that name.
+    """
+    if not properties.tracks_rows:
+        return None
+    named = IdColumns(properties.row_id_column or "", properties.row_version_column or "")
+    taken = {name.lower() for column in schema for name in (column.name, physical_name(column))}
+    if len({"", *taken, *(name.lower() for name in named)}) < len({"", *taken}) + 2:
+        raise UnsupportedFeatureError(
+            f"{TABLE} keeps the ids of its rows, but its properties {names.MATERIALIZED_ROW_ID_COLUMN} and "
+            f"{names.MATERIALIZED_ROW_VERSION_COLUMN} do not name two columns of their own: {[*named]}. Nothing was "
+            "written. Correct them with the writer that set them.",
+            features=(names.ROW_TRACKING,),
+            error_class="DELTA_MATERIALIZED_ROW_TRACKING_COLUMN_NAME_MISSING",
+        )
+    return named
 
 
 def supports_row_tracking(protocol: Protocol) -> bool:

@@ -20,7 +20,7 @@ from support.commits import already_applied, committed, raced, still, written
 from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, add, col, log_of, meta, metadata, protocol, put, remove, said
 from support.maintained import delete_rows, ids, live, rows_of
-from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, StoreError, UnsupportedFeatureError
+from tablefeed.errors import ConflictError, InvalidRowsError, SchemaMismatchError, StoreError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.open_log import open_log
@@ -349,16 +349,6 @@ def test_the_older_name_of_the_property_asks_for_changes_too(tmp_path: Path) -> 
 
 
 # --- tables that refuse it -------------------------------------------------------------------------------------------
-
-
-def test_a_table_that_tracks_its_rows_refuses_it_by_name(tmp_path: Path) -> None:
-    tablefeed.append(tmp_path, numbered(1, 2, 3), properties=TRACKED)
-
-    with pytest.raises(UnsupportedFeatureError, match="rowTracking") as caught:
-        overwrite(tmp_path, numbered(9), "id > 2")
-
-    assert caught.value.features == ("rowTracking",)
-    assert ids(tmp_path) == [1, 2, 3]
 
 
 def test_a_table_whose_changes_would_have_a_column_twice_refuses_it(tmp_path: Path) -> None:

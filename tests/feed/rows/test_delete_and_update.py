@@ -243,26 +243,6 @@ def test_tables_that_cannot_lose_rows_are_refused_by_name(tmp_path: Path) -> Non
         tablefeed.delete(splits, "id = 1")
 
 
-def test_rows_that_keep_their_ids_are_deleted_by_vectors_and_not_copied_nor_updated(tmp_path: Path) -> None:
-    url = a_table(tmp_path, {"delta.enableRowTracking": "true", **VECTORS})
-    with pytest.raises(UnsupportedFeatureError, match=r"DELTA_UNSUPPORTED_FEATURES_FOR_WRITE.*updates rows"):
-        tablefeed.update(url, {"v": "'no'"}, "id = 11")
-    new = pa.table({"id": [11, 50], "p": [0, 0], "v": ["no", "new"]})
-    with pytest.raises(UnsupportedFeatureError, match="updates rows"):
-        tablefeed.merge(url, new, on=["id"], matched=[tablefeed.Update()], not_matched=[tablefeed.Insert()])
-    assert not unnamed_files(url)
-    tablefeed.merge(url, new, on=["id"], matched=[tablefeed.Delete()], not_matched=[tablefeed.Insert()])
-    marked, inserted = sorted(of_kind(url, 2, "add"), key=lambda add: add["baseRowId"])
-    assert (marked["baseRowId"], marked["defaultRowCommitVersion"]) == (10, 1)
-    assert (inserted["baseRowId"], inserted["defaultRowCommitVersion"]) == (13, 2)
-    copied = a_table(tmp_path / "copied", {"delta.enableRowTracking": "true"})
-    with pytest.raises(UnsupportedFeatureError, match="copies rows"):
-        tablefeed.delete(copied, "id = 11")
-    assert not unnamed_files(copied)
-    tablefeed.delete(copied, "id >= 10")
-    assert ids(copied) == list(range(10))
-
-
 def test_a_column_that_the_change_feed_has_itself_is_refused_by_name(tmp_path: Path) -> None:
     url = str(tmp_path / "table")
     tablefeed.append(url, pa.table({"id": [1], "_change_type": ["x"]}), properties=FED)

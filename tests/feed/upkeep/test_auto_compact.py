@@ -97,12 +97,13 @@ def test_nothing_is_folded_where_the_table_does_not_ask_for_it(tmp_path: Path, p
 def test_a_table_that_cannot_be_folded_is_written_all_the_same(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tracked = {**WANTED, "delta.enableRowTracking": "true"}
-    for n in range(6):
-        append(tmp_path, n, properties=tracked)
+    append(tmp_path, 0, properties=WANTED)
+    (tmp_path / live(tmp_path)[0]).unlink()
+    for n in range(1, 6):
+        append(tmp_path, n)
 
-    assert ids(tmp_path) == list(range(6))
-    assert "rowTracking" in caplog.text
+    assert operations(tmp_path) == ["WRITE"] * 6
+    assert "DELTA_FILE_NOT_FOUND" in caplog.text
 
 
 def test_a_rival_that_comes_between_wins_and_the_next_commit_sees_to_it(

@@ -20,16 +20,15 @@ from hypothesis import strategies as st
 
 import tablefeed
 from support.commits import raced
-from support.logs import metadata, protocol, put, said
+from support.logs import said
 from support.maintained import Rows, delete_rows, ids, in_order, live, rows_of
-from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError
+from tablefeed.errors import ConflictError, IllegalOptionError
 from tablefeed.feed.scan.delta_task import delta_columns
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep import optimize as module
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.optimize import Folding, fold, fold_behind
 from tablefeed.model.outcome import Optimized
-from tablefeed.store import LocalStore
 
 NOTHING = Optimized(version=None)
 
@@ -184,14 +183,6 @@ def test_a_predicate_over_anything_else_is_refused(tmp_path: Path, where: Any) -
 
     with pytest.raises(IllegalOptionError):
         tablefeed.optimize(tmp_path, where=where)
-
-
-def test_a_table_that_tracks_rows_is_refused_by_name(tmp_path: Path) -> None:
-    features = {"readerFeatures": [], "writerFeatures": ["rowTracking", "domainMetadata"]}
-    put(LocalStore(str(tmp_path)), 0, [protocol(3, 7, **features), metadata()])
-
-    with pytest.raises(UnsupportedFeatureError, match="rowTracking"):
-        tablefeed.optimize(tmp_path)
 
 
 # --- deletion vectors ------------------------------------------------------------------------------------------------

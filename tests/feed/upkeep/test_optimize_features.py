@@ -13,7 +13,7 @@ import tablefeed
 from support.commits import raced
 from support.logs import Action, col, metadata, protocol, put, said, struct
 from support.maintained import ids, live, rows_of
-from tablefeed.errors import ConflictError, UnsupportedFeatureError
+from tablefeed.errors import ConflictError, LogError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.optimize import Folding, fold
@@ -158,7 +158,7 @@ def test_a_rival_that_began_to_track_rows_is_never_followed_by_rows_with_other_i
     with pytest.raises(ConflictError):
         fold(raced(tmp_path, tracks).load(), ALL, plans=1)
     (tmp_path / f"_delta_log/{version:020d}.json").unlink()
-    with pytest.raises(UnsupportedFeatureError, match="rowTracking"):
+    with pytest.raises(LogError, match="does not say which ids the rows"):
         fold(raced(tmp_path, tracks).load(), ALL)
 
     assert tablefeed.open_table(tmp_path).version == version

@@ -80,7 +80,8 @@ def commit_entry(
         before = {} if state is None else state.facts.domains
         added, domain = row_tracking.with_row_ids(added, before, version=version)
     marks = _marks_moved(write, state)
-    # No row that has an id is copied or changed here: rows that stay keep their files.
+    # Rows that stay keep their files, or were planned to keep their ids: a rival that begins to track rows meanwhile
+    # conflicts with a write that copies some.
     tags = {names.ROW_TRACKING_PRESERVED: "true"} if properties.tracks_rows else {}
     if marks is not None and metadata is None:
         # This tag tells other writers of Delta-Spark that the metadata only moves marks of identity columns.

@@ -98,6 +98,7 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
     folded = fold(events, known, how)
     changed, forgotten = _state_of_changed_keys(known.state, folded, how)
     updates, inserts = _updates(target, folded, found, how), _inserts(target, folded, how)
+    updates = found.with_ids(updates, folded.replaces.drop_null())
     with deleted_on_error(store) as written:
         updated = _written(target, updates, task=task, now_ms=now_ms)
         written += (file.path for file in updated)
@@ -261,7 +262,9 @@ def _inserts(target: TargetRows, folded: Folded, how: Folding) -> pa.Table:
 def _written(target: TargetRows, rows: pa.Table, *, task: int, now_ms: int) -> tuple[AddFile, ...]:
     if not rows.num_rows:
         return ()
-    return write_delta_task(_plan(target, now_ms, rows.column_names), rows.to_batches(), task=task, now_ms=now_ms)
+    carried = tuple(name for name in target.id_column if name in rows.column_names)
+    plan = replace(_plan(target, now_ms, rows.column_names), carried=carried)
+    return write_delta_task(plan, rows.to_batches(), task=task, now_ms=now_ms)
 
 
 def _changes(

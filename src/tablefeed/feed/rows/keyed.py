@@ -24,7 +24,8 @@ MOST_RANGES = 64
 class FoundRows:
     """Live rows in all columns of the table, and for each the index of its file in `files` and its position there.
 
-    `live_rows` are the numbers of live rows in `files`. Files without such a row are not among them.
+    `live_rows` are the numbers of live rows in `files`. Files without such a row are not among them. `ids` has the row
+    ids in the column that files keep them in, and no column where the table does not track rows.
     """
 
     rows: pa.Table
@@ -32,6 +33,13 @@ class FoundRows:
     live_rows: tuple[int, ...]
     file: pa.Array
     position: pa.Array
+    ids: pa.Table
+
+    def with_ids(self, rows: pa.Table, replaced: pa.Array) -> pa.Table:
+        """Gives `rows` with the ids of the rows at the indices `replaced`, whose place they take."""
+        for name in self.ids.column_names:
+            rows = rows.append_column(name, self.ids[name].take(replaced))
+        return rows
 
     def hits(self, removed: pa.Array) -> list[Hit]:
         """Gives where the rows with the indices `removed` are."""
@@ -158,14 +166,16 @@ def _values(column: pa.ChunkedArray) -> pa.Array:
 def _found(target: TargetRows, hits: list[Hit]) -> FoundRows:
     batches: list[pa.RecordBatch] = []
     for hit in hits:
-        batches += target.rows_of([hit])
-    rows = pa.Table.from_batches(batches, target.schema)
+        batches += target.rows_of([hit], with_ids=True)
+    schema = pa.schema([*target.schema, *(pa.field(name, pa.int64()) for name in target.id_columns or ())])
+    rows = pa.Table.from_batches(batches, schema)
     numbers = [pa.repeat(pa.scalar(number, pa.int64()), len(hit.positions)) for number, hit in enumerate(hits)]
     positions = [pa.array(hit.positions, pa.int64()) for hit in hits]
     return FoundRows(
-        rows=rows,
+        rows=rows.select(target.schema.names),
         files=tuple(hit.file for hit in hits),
         live_rows=tuple(hit.rows_left + len(hit.positions) for hit in hits),
         file=pa.concat_arrays(numbers) if numbers else pa.array([], pa.int64()),
         position=pa.concat_arrays(positions) if positions else pa.array([], pa.int64()),
+        ids=rows.select(target.id_column),
     )

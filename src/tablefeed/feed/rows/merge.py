@@ -34,7 +34,7 @@ from tablefeed.feed.write.change_data import with_change
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.delta_write import write_delta_task
 from tablefeed.feed.write.orphans import deleted_on_error
-from tablefeed.feed.write.taking_out import check_ids_stay, counts, taken_out
+from tablefeed.feed.write.taking_out import counts, taken_out
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.changes import ChangeType
@@ -66,13 +66,15 @@ def merging(target: TargetRows, asked: Merging, *, txn: Txn | None, now_ms: int)
     if not len(gone) and not work.made and txn is None:
         return None
     updates = [made.replaces for made in work.made if made.replaces is not None]
-    check_ids_stay(target, updates=bool(updates))
     hits = work.found.hits(gone)
     plan, written = work.plan(snapshot.schema), list[tuple[_Made, tuple[AddFile, ...]]]()
     with deleted_on_error(snapshot.log.store) as paths:
         for number, made in enumerate(work.made):
-            plan = work.plan(from_arrow(made.rows.schema))
-            files = write_delta_task(plan, made.rows.to_batches(), task=number, now_ms=now_ms)
+            plan, rows = work.plan(from_arrow(made.rows.schema)), made.rows
+            with_ids = plan
+            if made.replaces is not None:
+                rows, with_ids = work.found.with_ids(rows, made.replaces), replace(plan, carried=target.id_column)
+            files = write_delta_task(with_ids, rows.to_batches(), task=number, now_ms=now_ms)
             written.append((made, files))
             paths += (file.path for file in files)
         rewriting = taken_out(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from tablefeed.feed.write.change_data import with_change
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.delta_write import write_delta_task
 from tablefeed.feed.write.orphans import deleted_on_error
-from tablefeed.feed.write.taking_out import check_ids_stay, counts, taken_out
+from tablefeed.feed.write.taking_out import counts, taken_out
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.log.changes import ChangeType
 from tablefeed.log.conflicts import WriteKind
@@ -104,13 +104,12 @@ def updating(
     hits = list(target.hits(rows))
     if not hits and txn is None:
         return None
-    check_ids_stay(target, updates=bool(hits))
 
     def after() -> Iterator[pa.RecordBatch]:
-        return (new.of(batch).drop_columns(sorted(generated)) for batch in target.rows_of(hits))
+        return (new.of(batch).drop_columns(sorted(generated)) for batch in target.rows_of(hits, with_ids=True))
 
     with deleted_on_error(snapshot.log.store) as written:
-        files = write_delta_task(plan, after(), task=0, now_ms=begun_ms)
+        files = write_delta_task(replace(plan, carried=target.id_column), after(), task=0, now_ms=begun_ms)
         written += (file.path for file in files)
         rewriting = taken_out(
             plan,

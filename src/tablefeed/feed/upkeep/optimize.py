@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.predicate import Unknown, columns_in
-from tablefeed.delta import names, row_tracking
+from tablefeed.delta import row_tracking
 from tablefeed.delta.columns import FILE_COLUMNS, to_add_files
 from tablefeed.delta.commit_info import Optimize
 from tablefeed.delta.stats.stats_columns import record_counts
-from tablefeed.errors import ConflictError, IllegalOptionError, UnsupportedFeatureError, naming_its_table
+from tablefeed.errors import ConflictError, IllegalOptionError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction
@@ -163,18 +163,6 @@ def _partitions(where: object, snapshot: Snapshot) -> tuple[RowFilter | None, tu
     return rows, (shown,)
 
 
-def _check_foldable(snapshot: Snapshot) -> None:
-    # "Row Tracking": rewritten rows keep their ids, which would have to be read and written as columns.
-    if row_tracking.supports_row_tracking(snapshot.protocol):
-        raise UnsupportedFeatureError(
-            f"The table at {snapshot.log.url} tracks its rows ({names.ROW_TRACKING}), and this version of tablefeed "
-            "cannot rewrite files without giving their rows other ids. Nothing was written. Run OPTIMIZE in Spark.",
-            url=snapshot.log.url,
-            features=(names.ROW_TRACKING,),
-            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
-        )
-
-
 # --- which files ---------------------------------------------------------------------------------------------------
 
 
@@ -239,11 +227,14 @@ def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
 
 def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iterator[Optimized]:
     """Folds, and gives the outcome of each commit after it was made."""
-    _check_foldable(snapshot)
     log = snapshot.log
     plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
     # A bin becomes one file, however its rows compress. Otherwise the number of files might never fall.
-    plan = replace(plan, shape=replace(plan.shape, target_bytes=_WHOLE))
+    plan = replace(
+        plan,
+        shape=replace(plan.shape, target_bytes=_WHOLE),
+        carried=row_tracking.id_columns(snapshot.properties, snapshot.schema) or (),
+    )
     columns = delta_columns(snapshot.schema, snapshot.metadata)
     files = _candidates(snapshot, folding, columns)
     state = snapshot

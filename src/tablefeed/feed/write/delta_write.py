@@ -8,7 +8,8 @@ from __future__ import annotations
 import random
 import string
 import uuid
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import paths
@@ -43,29 +44,52 @@ def write_delta_task(
     plan: DeltaPlan, batches: Iterable[pa.RecordBatch], *, task: int, task_count: int | None = None, now_ms: int
 ) -> tuple[AddFile, ...]:
     """Writes as `sink.write_task` does, to Parquet files."""
-    from tablefeed.data.identity_values import IdentityValues, turns
     from tablefeed.data.write import write_files
 
     store = open_store(plan.location, for_store(plan.storage_options))
     # If the table was deleted meanwhile, its folder is not created again.
     within = None if plan.found is None else Within(directory="")
 
-    rows = aligned(batches, plan.alignment, to_arrow(plan.schema), plan.rules.assignment)
-    if plan.identity:
-        rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count)), rows)
-    if plan.kept is not None:
-        rows = keeping(rows, plan.kept, plan.schema)
-    rows = as_replaced(rows, plan.replaces)
-
     def path_of(values: Mapping[str, pa.Scalar], number: int) -> str:
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
         return file_path(plan, name, values)
 
     with new_files(store, path_of, within=within) as new_file:
-        written = write_files(rows, file_layout(plan), new_file)
+        written = write_files(_rows(plan, batches, task, task_count), file_layout(plan), new_file)
         adds = tuple(_added(plan, file, now_ms=now_ms) for file in written)
         check_partitions(adds, plan.replaces)
     return adds
+
+
+def _rows(
+    plan: DeltaPlan, batches: Iterable[pa.RecordBatch], task: int, task_count: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Gives `batches` in the table's columns, as its rules ask for, with the columns that rows carry behind them."""
+    import pyarrow as pa
+
+    from tablefeed.data.identity_values import IdentityValues, turns
+
+    carried: deque[list[pa.Array]] = deque()
+
+    def brought() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            carried.append([batch[name] for name in plan.carried])
+            yield batch
+
+    rows = aligned(brought(), plan.alignment, to_arrow(plan.schema), plan.rules.assignment)
+    if plan.identity:
+        rows = map(IdentityValues(plan.identity, turns(task, task_count=task_count)), rows)
+    if plan.kept is not None:
+        rows = keeping(rows, plan.kept, plan.schema)
+    schema = _with_carried(to_arrow(plan.schema), plan)
+    for batch in as_replaced(rows, plan.replaces):  # each step before gives one batch for each
+        yield pa.RecordBatch.from_arrays([*batch.columns, *carried.popleft()], schema=schema)
+
+
+def _with_carried(columns: pa.Schema, plan: DeltaPlan) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([*columns, *(pa.field(name, pa.int64()) for name in plan.carried)])
 
 
 def file_path(plan: DeltaPlan, name: str, values: Mapping[str, pa.Scalar]) -> str:
@@ -97,10 +121,11 @@ def file_layout(plan: DeltaPlan) -> FileLayout:
     """Gives the layout of files under `plan`."""
     from tablefeed.data.write import FileLayout
 
+    stored_as = files_schema(plan.schema, plan.mapping)
     return FileLayout(
-        schema=to_arrow(plan.schema),
+        schema=_with_carried(to_arrow(plan.schema), plan),
         partition_by=plan.partition_columns,
-        stored_as=files_schema(plan.schema, plan.mapping),
+        stored_as=None if stored_as is None else _with_carried(stored_as, plan),
         leaves=plan.statistics.leaves,
         stores_partitions=plan.stores_partitions,
         compression=_COMPRESSION[plan.shape.codec],

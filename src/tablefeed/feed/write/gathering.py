@@ -64,9 +64,14 @@ def _bins(files: Iterable[AddFile], target_bytes: int) -> Iterator[list[AddFile]
 def rewritten_in_bins(
     plan: DeltaPlan, bins: Iterable[Sequence[AddFile]], store: Store, *, now_ms: int
 ) -> tuple[AddFile, ...]:
-    """Writes the rows of each bin of the table's files to new files under `plan`; deletes these where it raises."""
+    """Writes the rows of each bin of the table's files to new files under `plan`; deletes these where it raises.
+
+    Where the plan carries ids, rows keep those that they have in the table. Raises LogError where these are not known.
+    """
+    from tablefeed.delta.row_tracking import IdColumns
     from tablefeed.delta.schema.arrow_schema import to_arrow
     from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
+    from tablefeed.feed.scan.row_ids import read_with_ids
     from tablefeed.feed.scan.task import read_task
     from tablefeed.feed.write.delta_write import write_delta_task
 
@@ -77,7 +82,11 @@ def rewritten_in_bins(
     written: list[AddFile] = []
     with deleted_on_error(store) as paths:
         for number, adds in enumerate(bins):
-            rows = read_task(scan.of(adds), arrow, store=store)
+            if plan.carried:
+                files = [(add, scan.file(add)) for add in adds]
+                rows = read_with_ids(scan, files, arrow, IdColumns(*plan.carried), store=store)
+            else:
+                rows = read_task(scan.of(adds), arrow, store=store)
             written += write_delta_task(again, rows, task=number, now_ms=now_ms)
             paths[:] = [add.path for add in written]
     return tuple(written)

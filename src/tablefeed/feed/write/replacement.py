@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tablefeed.delta import names, row_tracking
+from tablefeed.delta import names
 from tablefeed.delta.schema.column_mapping import MappingMode, physical_name
 from tablefeed.errors import (
     TABLE,
     ConflictingOptionsError,
     IllegalOptionError,
     SchemaMismatchError,
-    UnsupportedFeatureError,
 )
 from tablefeed.feed.scan.task import PartitionColumn
 from tablefeed.feed.write.write_rules import Scope, WriteRules
@@ -110,20 +109,9 @@ def _predicate(rules: WriteRules, text: str, target: Target, kind: WriteKind) ->
 
 
 def check_replaceable(replaces: Replaces, target: Target) -> None:
-    """Refuses a predicate by row on an existing table `target` whose files cannot be rewritten.
-
-    Raises UnsupportedFeatureError for a table with row tracking, and as `check_recordable`.
-    """
+    """Raises as `check_recordable` for a predicate by row on the existing table `target`."""
     if replaces.by_row is None:
         return
-    if row_tracking.supports_row_tracking(target.protocol):
-        raise UnsupportedFeatureError(
-            f"The table at {TABLE} has row tracking ({names.ROW_TRACKING}), and {replaces.text!r} names columns that "
-            "are not partition columns. This version of tablefeed cannot rewrite files without giving their rows new "
-            "ids. Nothing was written. Use Delta-Spark for this overwrite.",
-            features=(names.ROW_TRACKING,),
-            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
-        )
     check_recordable(target)
 
 

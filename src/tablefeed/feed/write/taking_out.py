@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 import orjson
 from pyroaring import BitMap64
 
-from tablefeed.delta import features, names
+from tablefeed.delta import features
 from tablefeed.delta.deletion_vectors import encode
 from tablefeed.delta.stats.stats_text import num_records
-from tablefeed.errors import TABLE, UnsupportedFeatureError
 from tablefeed.feed.scan.vectors import deleted_positions
 from tablefeed.feed.snapshot.table_files import TableFiles
 from tablefeed.feed.snapshot.table_log import Snapshot
@@ -48,8 +47,8 @@ def taken_out(
     """Takes the rows of `hits` out of their files; `updates` says whether new rows take the place of some.
 
     `changes` gives the rows that the commit changes, with `_change_type`. They are written where the table records
-    changes, unless adds and removes imply them. None: the caller writes them. Raises UnsupportedFeatureError where
-    rows would lose their ids.
+    changes, unless adds and removes imply them. None: the caller writes them. Copied rows keep the ids and versions
+    that the table gave them; raises UnsupportedFeatureError and LogError where these are not known.
     """
     if hits:
         target.check_rows_may_go()
@@ -61,7 +60,6 @@ def taken_out(
     for hit in hits:
         can_be_marked = has_vectors and num_records(hit.file.stats) is not None
         (emptied if not hit.rows_left else marked if can_be_marked else copied).append(hit)
-    check_ids_stay(target, updates=updates, copies=bool(copied))
     rewriting = Rewriting(
         removed=tuple(hit.file for hit in (*emptied, *marked, *copied)),
         deleted_rows=sum(len(hit.positions) for hit in hits),
@@ -71,24 +69,12 @@ def taken_out(
         begun += rewriting.paths
         if copied:
             rows = target.rows_beside(copied)
-            again = plan.for_table_rows(len(plan.schema.fields))
+            again = replace(plan.for_table_rows(len(plan.schema.fields)), carried=target.id_columns or ())
             rewriting = replace(rewriting, added=write_delta_task(again, rows, task=0, now_ms=now_ms))
             begun += (file.path for file in rewriting.added)
         if changes is not None and properties.records_changes and (copied or updates):
             rewriting = replace(rewriting, changes=write_changes(plan, changes(), store=target.snapshot.log.store))
     return rewriting
-
-
-def check_ids_stay(target: TargetRows, *, updates: bool, copies: bool = False) -> None:
-    """Raises UnsupportedFeatureError where the table tracks rows, and rows are updated or copied to other files."""
-    if target.snapshot.properties.tracks_rows and (updates or copies):
-        raise UnsupportedFeatureError(
-            f"The rows of {TABLE} keep their ids ({names.ENABLE_ROW_TRACKING}), and this change "
-            f"{'updates rows' if updates else 'copies rows to other files'}. This version of tablefeed cannot do that "
-            "without giving rows new ids. Nothing was committed. Use Delta-Spark for this change.",
-            features=(names.ROW_TRACKING,),
-            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
-        )
 
 
 def _marked(rewriting: Rewriting, plan: DeltaPlan, target: TargetRows, hits: Sequence[Hit]) -> Rewriting:

@@ -12,9 +12,11 @@ from pyroaring import BitMap64
 from tablefeed.data.predicate import RowFilter
 from tablefeed.delta import features
 from tablefeed.delta.columns import to_add_files
+from tablefeed.delta.row_tracking import IdColumns, id_columns
 from tablefeed.delta.schema.identity import identity_columns
-from tablefeed.feed.scan.delta_task import DeltaTask, delta_columns
+from tablefeed.feed.scan.delta_task import DeltaTask, ParquetFile, delta_columns
 from tablefeed.feed.scan.pruning import MAY_MATCH, Pruner
+from tablefeed.feed.scan.row_ids import read_with_ids
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.replacement import matches
@@ -70,6 +72,16 @@ class TargetRows:
         """Raises AppendOnlyError for a table from which no row is removed."""
         features.check_writable(self.snapshot.protocol, self.snapshot.metadata, removes=True)
 
+    @property
+    def id_columns(self) -> IdColumns | None:
+        """The columns of files in which rows that are copied keep their ids and versions; None: rows have none."""
+        return id_columns(self.snapshot.properties, self.snapshot.schema)
+
+    @property
+    def id_column(self) -> tuple[str, ...]:
+        """The column in which rows that are updated keep their ids, which get the version of the commit; or none."""
+        return (self.id_columns or ())[:1]
+
     def files(self, rows: RowFilter | None) -> Iterator[AddFile]:
         """Gives the live files that may have a row for which `rows` is true, with their statistics; None: all."""
         live = self.snapshot.live_files(with_stats=True)
@@ -110,15 +122,20 @@ class TargetRows:
             schema = schema.append(pa.field(position, pa.int64()))
         return read_task(self._task.of(list(files)), schema, store=self._store, positions=position)
 
-    def rows_of(self, hits: Iterable[Hit]) -> Iterator[pa.RecordBatch]:
-        """Gives the rows of `hits` in all columns, one partition after the other."""
-        files = (replace(self._task.file(hit.file), only=hit.positions) for hit in _in_order(hits))
-        return read_task(replace(self._task, files=tuple(files)), self.schema, store=self._store)
+    def rows_of(self, hits: Iterable[Hit], *, with_ids: bool = False) -> Iterator[pa.RecordBatch]:
+        """Gives the rows of `hits` in all columns, one partition after the other; also in `id_columns` if asked for."""
+        files = [(hit.file, replace(self._task.file(hit.file), only=hit.positions)) for hit in _in_order(hits)]
+        return self._rows(files, self.id_columns if with_ids else None)
 
     def rows_beside(self, hits: Iterable[Hit]) -> Iterator[pa.RecordBatch]:
-        """Gives the other live rows of the files of `hits` in all columns, one partition after the other."""
-        files = (replace(self._task.file(hit.file), without=hit.positions) for hit in _in_order(hits))
-        return read_task(replace(self._task, files=tuple(files)), self.schema, store=self._store)
+        """Gives the rows that stay in the files of `hits`, in all columns and in `id_columns`, as `rows_of`."""
+        files = [(hit.file, replace(self._task.file(hit.file), without=hit.positions)) for hit in _in_order(hits)]
+        return self._rows(files, self.id_columns)
+
+    def _rows(self, files: list[tuple[AddFile, ParquetFile]], ids: IdColumns | None) -> Iterator[pa.RecordBatch]:
+        if ids is not None:
+            return read_with_ids(self._task, files, self.schema, ids, store=self._store)
+        return read_task(replace(self._task, files=tuple(file for _, file in files)), self.schema, store=self._store)
 
     def _pruner(self, rows: RowFilter) -> Pruner:
         return Pruner(rows, schema=self.snapshot.schema, columns=self._columns)

@@ -136,6 +136,8 @@ class DeltaPlan(PlannedWrite):
     stores_partitions: bool
     """Whether files must store the partition columns too."""
     file_tags: Mapping[str, str] | None
+    carried: tuple[str, ...] = ()
+    """Columns of longs that the rows bring and the files get, besides the table's columns: ids that rows keep."""
 
     @property
     def changes_table(self) -> bool:
