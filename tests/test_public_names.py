@@ -38,7 +38,7 @@ FUNCTIONS = {
     "track_history_column_list, track_history_except_column_list, storage_options)",
     "replicate": "(source, target, *, app_id, starting_version, until, verify, resync, storage_options, "
     "target_storage_options)",
-    "optimize": "(url, *, where, target_size_bytes, storage_options)",
+    "optimize": "(url, *, where, target_size_bytes, max_deleted_rows_ratio, storage_options)",
     "checkpoint": "(url, *, clean_up, storage_options)",
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",
 }

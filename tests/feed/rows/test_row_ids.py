@@ -191,6 +191,15 @@ def test_files_are_folded_with_the_ids_and_versions_of_their_rows(
     assert given_ids(url) == before | {3: (3, 5)}
 
 
+def test_a_file_that_is_rewritten_without_its_deleted_rows_keeps_the_ids_of_the_others(tmp_path: Path) -> None:
+    url = a_table(tmp_path, {**TRACKED, **VECTORS, "delta.targetFileSize": "10"})
+    tablefeed.delete(url, "id IN (0, 6)")
+
+    assert tablefeed.optimize(url).deletion_vectors_removed == 2
+
+    assert given_ids(url) == without(0, 6)
+
+
 def test_a_table_that_does_not_promise_ids_yet_is_folded_without_them(tmp_path: Path) -> None:
     for n in range(2):
         tablefeed.append(tmp_path, pa.table({"id": [n]}), properties={"delta.feature.rowTracking": "supported"})

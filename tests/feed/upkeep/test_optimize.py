@@ -223,6 +223,48 @@ def test_a_file_of_any_size_with_many_deleted_rows_is_folded(tmp_path: Path) -> 
     assert sorted(chosen["log_path"].to_pylist()) == paths[:2]
 
 
+def test_a_large_file_is_rewritten_alone_where_more_of_its_rows_are_deleted_than_the_ratio(tmp_path: Path) -> None:
+    vectors = {"delta.enableDeletionVectors": "true", "delta.targetFileSize": "10"}
+    tablefeed.append(tmp_path, pa.table({"id": range(100), "p": ["a"] * 100}), partition_by="p", properties=vectors)
+    tablefeed.append(tmp_path, pa.table({"id": range(100, 200), "p": ["b"] * 100}))
+    few, many = live(tmp_path)
+    delete_rows(tmp_path, few, *range(5))
+    delete_rows(tmp_path, many, *range(6))
+    before = ids(tmp_path)
+
+    outcome = tablefeed.optimize(tmp_path)
+
+    assert (outcome.files_removed, outcome.files_added, outcome.deletion_vectors_removed) == (1, 1, 1)
+    assert [each["path"] for each in said(tmp_path, 4, "remove")] == [many]
+    assert json.loads(said(tmp_path, 4, "add")[0]["stats"])["numRecords"] == 94
+    assert tablefeed.optimize(tmp_path) == NOTHING
+    assert tablefeed.optimize(tmp_path, max_deleted_rows_ratio=0).deletion_vectors_removed == 1
+    assert tablefeed.optimize(tmp_path, max_deleted_rows_ratio=0) == NOTHING
+    assert ids(tmp_path) == before
+
+
+def test_in_the_background_a_file_is_rewritten_alone_once_most_of_its_rows_are_deleted(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": range(10)}), properties={"delta.enableDeletionVectors": "true"})
+    (path,) = live(tmp_path)
+    half = delete_rows(tmp_path, path, *range(5))
+    behind = Folding(target_bytes=10, auto=True, least_files=50)
+
+    assert fold(open_log(str(tmp_path)).load(), behind) == NOTHING
+    delete_rows(tmp_path, path, *range(6), before=half)
+    outcome = fold(open_log(str(tmp_path)).load(), behind)
+
+    assert (outcome.files_removed, outcome.files_added) == (1, 1)
+    assert ids(tmp_path) == [6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.1, math.nan, "0", None], ids=str)
+def test_a_share_of_deleted_rows_that_is_none_is_refused(tmp_path: Path, ratio: Any) -> None:
+    five_files(tmp_path)
+
+    with pytest.raises(IllegalOptionError, match="max_deleted_rows_ratio"):
+        tablefeed.optimize(tmp_path, max_deleted_rows_ratio=ratio)
+
+
 def test_files_all_of_whose_rows_are_deleted_leave_no_file(tmp_path: Path) -> None:
     paths = a_table_with_vectors(tmp_path)
     for path in paths:

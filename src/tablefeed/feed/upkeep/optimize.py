@@ -2,9 +2,10 @@
 
 The files are chosen as by Delta-Spark's OPTIMIZE: in each partition those below the target size, and those with many
 deleted rows, packed by size into bins up to the target. A bin of two files or more becomes one file, so a second run
-has less to do. Rows are written as they are: no table rule is checked and no value is made. Readers of changes skip
-such commits because their files have `dataChange` false. Where another commit changed one of the folded files, that
-commit wins and the work is planned again.
+has less to do. Unlike there, a file with many deleted rows is rewritten even alone, as by REORG TABLE. Rows are written
+as they are: no table rule is checked and no value is made. Readers of changes skip such commits because their files
+have `dataChange` false. Where another commit changed one of the folded files, that commit wins and the work is planned
+again.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ BEHIND_BYTES = 128 << 20
 """The target size of files that are folded in the background, as in Delta-Spark's auto compaction."""
 
 DELETED_SHARE = 0.05
-"""The share of deleted rows above which a file of any size is folded too: Delta-Spark's."""
+"""The share of deleted rows above which a file of any size is rewritten: `maxDeletedRowsRatio` in Delta-Spark."""
+
+DELETED_SHARE_ALONE = 0.5
+"""The same for a file that a fold in the background rewrites alone, so that it becomes half as large or smaller."""
 
 FILES_OF_A_COMMIT = 10_000
 """About how many files one commit folds; no bin is split. Several commits keep finished work, and need less memory."""
@@ -70,7 +74,8 @@ class Folding:
 
     `predicate` is the choice as the log records it. `auto`: the fold runs by itself, again and again. Then a file is
     folded only with smaller files that together have at least half of its size. So a row is rewritten only when its
-    file grows by half or more, and not each time. Partitions with fewer than `least_files` files to fold do not change.
+    file grows by half or more, and not each time. Partitions with fewer than `least_files` files to fold do not change,
+    except for files with many deleted rows: those where these are more than `deleted_share` of all.
     """
 
     target_bytes: int
@@ -78,6 +83,7 @@ class Folding:
     predicate: tuple[str, ...] = ()
     auto: bool = False
     least_files: int = 2
+    deleted_share: float = DELETED_SHARE
 
 
 def optimize(
@@ -85,23 +91,29 @@ def optimize(
     *,
     where: str | pc.Expression | None = None,
     target_size_bytes: int | None = None,
+    max_deleted_rows_ratio: float = DELETED_SHARE,
     storage_options: Mapping[str, str] | None = None,
 ) -> Optimized:
     """Folds the small files of the table at `url` into files of about `target_size_bytes`; no row changes.
 
-    Rows that deletion vectors delete are left behind. `where` chooses partitions: a predicate of Spark's SQL, or an
-    expression of pyarrow's, over partition columns alone. The target is the table's `delta.targetFileSize`, or 1 GiB.
-    The files that were folded stay on disk for readers of older versions, until `vacuum` deletes them. Rows are
-    streamed; a large table gets several commits. Nothing is clustered, and clustered files of other writers are not
-    changed. Raises ConflictError where other commits keep changing the same files, else as `append`.
+    Rows that deletion vectors delete are left behind. A file of any size is rewritten without them where they are more
+    than `max_deleted_rows_ratio` of its rows; 0: where there are any. `where` chooses partitions: a predicate of
+    Spark's SQL, or an expression of pyarrow's, over partition columns alone. The target is the table's
+    `delta.targetFileSize`, or 1 GiB. The files that were folded stay on disk for readers of older versions, until
+    `vacuum` deletes them. Rows are streamed; a large table gets several commits. Nothing is clustered, and clustered
+    files of other writers are not changed. Raises ConflictError where other commits keep changing the same files, else
+    as `append`.
     """
     log = open_maintained(location(url), store_options(storage_options))
     snapshot = log.load_for_files()
     target = wanted_bytes(snapshot)
     if target_size_bytes is not None:
         target = whole_number(target_size_bytes, argument="target_size_bytes", least=1)
+    share = max_deleted_rows_ratio
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise IllegalOptionError(option="max_deleted_rows_ratio", value=str(share), explain="must be from 0 to 1")
     rows, predicate = _partitions(where, snapshot)
-    return fold(snapshot, Folding(target_bytes=target, rows=rows, predicate=predicate))
+    return fold(snapshot, Folding(target_bytes=target, rows=rows, predicate=predicate, deleted_share=share))
 
 
 @naming_its_table
@@ -167,7 +179,11 @@ def _partitions(where: object, snapshot: Snapshot) -> tuple[RowFilter | None, tu
 
 
 def _candidates(snapshot: Snapshot, folding: Folding, columns: DeltaColumns) -> pa.Table:
-    """Gives the live files that may be folded, in columns, without their statistics."""
+    """Gives the live files that may be folded, in columns, without their statistics.
+
+    The last column (`_ALONE`) says which are rewritten even alone.
+    """
+    alone_share = DELETED_SHARE_ALONE if folding.auto else folding.deleted_share
     pruner = None if folding.rows is None else Pruner(folding.rows, schema=snapshot.schema, columns=columns)
     found: list[pa.RecordBatch] = []
     for batch in snapshot.live_files(with_stats=True):
@@ -175,39 +191,46 @@ def _candidates(snapshot: Snapshot, folding: Folding, columns: DeltaColumns) -> 
         deleted = pc.struct_field(batch["deletion_vector"], "cardinality")
         share = pc.divide(pc.cast(deleted, pa.float64()), pc.cast(counts, pa.float64()))
         # Without statistics the share is not known: a file with a vector is chosen, and its new file has statistics.
-        worn = pc.and_(batch["deletion_vector"].is_valid(), pc.coalesce(pc.greater(share, DELETED_SHARE), _TRUE))
+        worn, alone = (
+            pc.and_(batch["deletion_vector"].is_valid(), pc.coalesce(pc.greater(share, most), _TRUE))
+            for most in (folding.deleted_share, alone_share)
+        )
         small = pc.less(batch["size_bytes"], folding.target_bytes)
         # "Clustered Table": only the clustering implementation that ordered a file may rewrite it.
         chosen = pc.and_(pc.or_(small, worn), batch["clustering_provider"].is_null())
         if pruner is not None:
             chosen = pc.and_(chosen, pruner.may_match(batch["partition_values"], batch["stats"]))
-        found.append(without_statistics(batch.filter(chosen)))
-    return pa.Table.from_batches(found, FILE_COLUMNS).combine_chunks()
+        found.append(without_statistics(batch).append_column(_ALONE, alone).filter(chosen))
+    return pa.Table.from_batches(found, FILE_COLUMNS.append(_ALONE)).combine_chunks()
 
 
+_ALONE = pa.field("alone", pa.bool_())
 _TRUE = pa.scalar(value=True)
 _WHOLE = 1 << 62
 
 
 def _bins(files: pa.Table, folding: Folding) -> Iterator[list[int]]:
-    """Gives bins of two or more row numbers of `files`: of one partition, the smallest first, up to the target size."""
+    """Gives bins of row numbers of `files`: of one partition, the smallest first, up to the target size.
+
+    A bin has two files or more, or one that is rewritten even alone.
+    """
     partitions = [tuple(sorted(pairs)) for pairs in files["partition_values"].to_pylist()]
     crowded = {partition for partition, count in Counter(partitions).items() if count >= folding.least_files}
-    sizes = files["size_bytes"].to_pylist()
+    sizes, alone = files["size_bytes"].to_pylist(), files[_ALONE.name].to_pylist()
     order = pc.sort_indices(files, sort_keys=[(name, "ascending") for name in ("size_bytes", "log_path", "key")])
     open_bins: dict[tuple[tuple[str, str | None], ...], tuple[list[int], int]] = {}
     for row in order.to_pylist():
-        if partitions[row] not in crowded:
+        if partitions[row] not in crowded and not alone[row]:
             continue
         rows, size_bytes = open_bins.get(partitions[row], ([], 0))
         too_large = size_bytes + sizes[row] > folding.target_bytes or (folding.auto and sizes[row] > 2 * size_bytes)
         if rows and too_large:
-            if len(rows) > 1:
+            if len(rows) > 1 or alone[rows[0]]:
                 yield rows
             rows, size_bytes = [], 0
         rows.append(row)
         open_bins[partitions[row]] = (rows, size_bytes + sizes[row])
-    yield from (rows for rows, _ in open_bins.values() if len(rows) > 1)
+    yield from (rows for rows, _ in open_bins.values() if len(rows) > 1 or alone[rows[0]])
 
 
 def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
@@ -255,7 +278,7 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
 
 
 def _values(files: pa.Table, rows: Sequence[int]) -> Iterator[AddFile]:
-    for batch in files.take(rows).combine_chunks().to_batches():
+    for batch in files.select(FILE_COLUMNS.names).take(rows).combine_chunks().to_batches():
         yield from to_add_files(batch)
 
 
