@@ -17,7 +17,7 @@ FUNCTIONS = {
     "filter, storage_options)",
     "changes": "(url, *, start_version, end_version, start_timestamp, end_timestamp, columns, filter, "
     "deduplication_mode, compute_updates, storage_options)",
-    "follow": "(url, *, after, poll_interval_s, storage_options)",
+    "follow": "(url, *, after, poll_interval_s, consumer_id, storage_options)",
     "append": "(url, data, *, mode, partition_by, cluster_by, table_format, index_as, app_id, txn_version, "
     "merge_schema, overwrite_schema, store_assignment, time_zone, txn_version_collision, replace_where, "
     "partition_overwrite_mode, compression, max_records_per_file, user_metadata, "
@@ -40,6 +40,7 @@ FUNCTIONS = {
     "target_storage_options)",
     "optimize": "(url, *, where, target_size_bytes, max_deleted_rows_ratio, storage_options)",
     "checkpoint": "(url, *, clean_up, storage_options)",
+    "consumers": "(url, storage_options, *)",
     "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",
 }
 
@@ -103,6 +104,8 @@ def test_the_public_names_are_these_and_in_order() -> None:
         "Replicated",
         "Vacuumed",
         "Checkpointed",
+        "Consumer",
+        "Consumers",
     } <= set(tablefeed.__all__)
 
 

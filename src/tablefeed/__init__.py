@@ -1,7 +1,7 @@
 """tablefeed: a streaming change feed of a table's transaction log, and exactly-once commits to it.
 
 Without Spark: `open_table`, `changes`, `appends`, `follow`, `append`, `create`, `alter`, `restore`, `optimize`,
-`vacuum` and `checkpoint`, Arrow in and out. With Spark:
+`vacuum`, `checkpoint` and `consumers`, Arrow in and out. With Spark:
 `format("tablefeed")`, found by itself once the package is installed. Everything raises subclasses of `TablefeedError`.
 """
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tablefeed.feed.api.table_changes import alter, create, restore
     from tablefeed.feed.rows.merge_clauses import Delete, Insert, Update
     from tablefeed.feed.upkeep.checkpoint import Checkpointed, checkpoint
+    from tablefeed.feed.upkeep.consumers import Consumer, Consumers, consumers
     from tablefeed.feed.upkeep.optimize import optimize
     from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuum
     from tablefeed.model.actions import Commit, CommitInfo
@@ -34,6 +35,8 @@ __all__ = [
     "Commit",
     "CommitInfo",
     "Committed",
+    "Consumer",
+    "Consumers",
     "Delete",
     "Insert",
     "Optimized",
@@ -49,6 +52,7 @@ __all__ = [
     "apply_changes_from_snapshot",
     "changes",
     "checkpoint",
+    "consumers",
     "create",
     "delete",
     "follow",
@@ -70,6 +74,8 @@ _HOMES = {
     "Commit": "tablefeed.model.actions",
     "CommitInfo": "tablefeed.model.actions",
     "Committed": "tablefeed.model.outcome",
+    "Consumer": "tablefeed.feed.upkeep.consumers",
+    "Consumers": "tablefeed.feed.upkeep.consumers",
     "Optimized": "tablefeed.model.outcome",
     "Replicated": "tablefeed.model.outcome",
     "Table": "tablefeed.feed.api.table",
@@ -81,6 +87,7 @@ _HOMES = {
     "apply_changes_from_snapshot": "tablefeed.feed.api.row_changes",
     "changes": "tablefeed.feed.api.changes",
     "checkpoint": "tablefeed.feed.upkeep.checkpoint",
+    "consumers": "tablefeed.feed.upkeep.consumers",
     "create": "tablefeed.feed.api.table_changes",
     "delete": "tablefeed.feed.api.row_changes",
     "follow": "tablefeed.feed.api.follow",

@@ -45,7 +45,7 @@ def illegal(direction: str, name: str, value: str) -> IllegalOptionError:
 UNSET = """startingVersion startingTimestamp endingVersion endingTimestamp timeZone maxFilesPerTrigger
     maxBytesPerTrigger maxRowsPerTrigger eventTimeColumn excludeRegex schemaTrackingLocation schemaLocation
     streamingSourceTrackingId allowSourceColumnRename allowSourceColumnDrop allowSourceColumnTypeChange minPartitions
-    columns where"""
+    columns where consumerId"""
 SET = "startingBoundInclusive endingBoundInclusive splitCommits failOnDataLoss"
 NOT_SET = """readChangeFeed readChangeData withEventTimeOrder ignoreDeletes ignoreChanges ignoreFileDeletion
     skipChangeCommits ignoreAddedColumns"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
@@ -96,6 +97,19 @@ def text(value: object, *, argument: str) -> str:
 
 def _shown(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
+
+
+def checked_id(value: object, *, argument: str) -> str:
+    """Gives `value`. Raises IllegalOptionError unless `is_id`."""
+    if isinstance(value, str) and is_id(value):
+        return value
+    explain = "must be 1 to 128 letters, digits, dots, hyphens and underscores, and begin with a letter or a digit"
+    raise IllegalOptionError(option=argument, value=str(value), explain=explain)
+
+
+def is_id(value: str) -> bool:
+    """Says whether `value` can name a file on every store, and one that does not look hidden."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", value) is not None
 
 
 def column_names(value: object, *, argument: str) -> tuple[str, ...]:

@@ -37,15 +37,22 @@ class Cleanup:
         return self.base.checkpoint[0].version
 
 
-def expired(listing: Iterable[LogFile], *, cutoff_ms: int, unreadable: frozenset[str] = frozenset()) -> Cleanup | None:
+def expired(
+    listing: Iterable[LogFile],
+    *,
+    cutoff_ms: int,
+    unreadable: frozenset[str] = frozenset(),
+    held: Version | None = None,
+) -> Cleanup | None:
     """What to delete if commits up to `cutoff_ms` are old; None where there is nothing.
 
     The order of `listing` does not matter. A commit is as old as its file, and not old where an earlier commit is not.
-    `unreadable` names checkpoint files that cannot be read.
+    `unreadable` names checkpoint files that cannot be read. Commits after version `held` count as young.
     """
     files = {file.name: file for file in listing}.values()
     commits = sorted((f for f in files if f.kind is LogFileKind.COMMIT), key=lambda f: f.version)
-    old = list(takewhile(lambda commit: commit.modified_ms <= cutoff_ms, commits))
+    free = commits if held is None else [commit for commit in commits if commit.version <= held]
+    old = list(takewhile(lambda commit: commit.modified_ms <= cutoff_ms, free))
     if not old:
         return None
     cutoff = old[-1]

@@ -68,6 +68,11 @@ class Offset:
             raise ValueError(f"an event time is a position in a snapshot, not at file {self.file_index}")
 
     @property
+    def read_through(self) -> Version:
+        """The version up to which everything is read, -1 for none. While a snapshot is read, it is the snapshot's."""
+        return self.version if self.in_snapshot else Version(self.version - 1)
+
+    @property
     def position(self) -> tuple[int, bool, int, int, tuple[int, ...]]:
         """The sort key: a snapshot at v comes after the commits below v and before those above it."""
         delivered = () if self.event_time is None else (self.event_time.before_us,)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tablefeed.data.assignment import Policy
 from tablefeed.errors import IllegalOptionError
-from tablefeed.feed.arguments import word
+from tablefeed.feed.arguments import checked_id, word
 from tablefeed.feed.changes.java_regex import JavaRegex, java_regex
 from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.snapshot.table_format import TableFormat
@@ -150,6 +150,11 @@ def tracking_id(option: str, value: str) -> str:
     if "/" in value or "\\" in value:
         raise IllegalOptionError(option=option, value=value, explain="must not contain / or \\")
     return value
+
+
+def consumer_id(option: str, value: str) -> str:
+    """1 to 128 letters, digits, dots, hyphens and underscores, of which the first is a letter or a digit."""
+    return checked_id(value, argument=option)
 
 
 def column(option: str, value: str) -> str:
@@ -343,6 +348,12 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         "limits.",
     ),
     *TRACKING,
+    OptionSpec(
+        "consumerId",
+        consumer_id,
+        doc="The name under which the stream is a consumer of the table: vacuum and cleanup of the log keep what "
+        "it has still to read. Each stream needs an id of its own (docs/consumers.md).",
+    ),
     _TASKS,
     *_ROWS_AND_COLUMNS,
 )
@@ -612,7 +623,7 @@ By name: the one value that is accepted because it says what holds anyway, and w
 
 _ACCEPTED_BY_DELTA = (
     frozenset({"path", "queryName", "checkpointLocation", "outputMode"})
-    | {spec.name for spec in (*STREAM_READ, *BATCH_READ)}
+    | {spec.name for spec in (*STREAM_READ, *BATCH_READ)} - {"consumerId"}
     | {spec.name for spec in BATCH_WRITE if spec.name not in ("partitionBy", "clusterBy", "tableFormat")}
     - {spec.name for spec in _INDEX_WRITE}
     | _REPLACING.keys()

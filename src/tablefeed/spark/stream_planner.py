@@ -38,6 +38,7 @@ from tablefeed.spark.parsed_options import ParsedOptions
 from tablefeed.spark.worker import write_json_without_blanks
 
 if TYPE_CHECKING:
+    from tablefeed.feed.upkeep.consumers import Reports
     from tablefeed.spark.analysis import Analysis
 
 DEFAULT_MAX_FILES = 1000
@@ -55,11 +56,14 @@ class StreamPlanner:
     def initial(self) -> dict[str, object]:
         """Gives the offset at which a new query begins."""
         write_json_without_blanks()  # PySpark sends an offset as JSON, in the process that plans
-        return offset_to_json(self._source.initial())
+        offset = self._source.initial()
+        self._reads_from(offset)
+        return offset_to_json(offset)
 
     def latest(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
         """Gives the offset at which the next batch ends; `start` where nothing is new."""
         write_json_without_blanks()
+        self._reads_from(self._offset(start))
         self._planned = self._source.latest(self._offset(start), self._limits(limit))
         return offset_to_json(self._planned)
 
@@ -89,13 +93,17 @@ class StreamPlanner:
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Gives the files of a batch as tasks."""
+        self._reads_from(self._offset(start))
         return [InputPartition(task) for task in self._source.tasks(self._offset(start), self._offset(end))]
 
     def delivered(self, end: dict[str, object]) -> None:
-        """Drops what was kept for batches before `end`. An error here ends the query after the batch is done.
+        """Drops what was kept for batches before `end`, and reports the progress of the stream as a consumer.
 
-        So ends, on purpose, a stream that tracks the schema of its table where that changed (schema_tracking.py).
+        An error here ends the query after the batch is done. So ends, on purpose, a stream that tracks the schema of
+        its table where that changed (schema_tracking.py).
         """
+        if self._reports is not None:
+            self._reports.has_read(self._offset(end).read_through)
         self._source.delivered(self._offset(end))
 
     def close(self) -> None:
@@ -125,6 +133,20 @@ class StreamPlanner:
             options=options,
             clock=time.monotonic,
         )
+
+    @cached_property
+    def _reports(self) -> Reports | None:
+        consumer_id = self._parsed["consumerId"]
+        if consumer_id is None:
+            return None
+        from tablefeed.feed.upkeep.consumers import Reports, consumers
+
+        table = consumers(table_path(self._given, call="load"), self._parsed.storage)
+        return Reports(table, consumer_id, clock=time.monotonic)
+
+    def _reads_from(self, start: Offset) -> None:
+        if self._reports is not None:
+            self._reports.reads_after(start.read_through)
 
     def _offset(self, value: dict[str, object]) -> Offset:
         return offset_from_json(value, url=self._source.url)

@@ -322,3 +322,27 @@ def test_a_wait_costs_a_look_at_the_last_commit_once_in_a_while_and_never_a_snap
     calls = store.calls[since:]
     assert {c.name for c in calls if c.operation == "read"} == {commit_path(1)}
     assert [c.name for c in calls if c.operation == "stat"].count(commit_path(0)) == 3, "twice waiting, once behind it"
+
+
+# --- as a consumer ---------------------------------------------------------------------------------------------------
+
+
+def read_to(table: Path) -> dict[str, int]:
+    return {each.consumer_id: each.version for each in tablefeed.consumers(table).list()}
+
+
+def test_a_consumer_has_read_a_commit_when_it_asks_for_the_next_and_goes_on_there(tmp_path: Path) -> None:
+    commits = tablefeed.follow(a_table(tmp_path), after=-1, consumer_id="sums")
+    assert read_to(tmp_path) == {"sums": -1}
+
+    assert versions(commits, 2) == [0, 1]
+    assert read_to(tmp_path) == {"sums": 0}
+    assert versions(tablefeed.follow(tmp_path, consumer_id="sums"), 2) == [1, 2]
+
+
+def test_a_consumer_that_is_new_begins_at_the_newest_version_and_one_that_is_told_goes_back(tmp_path: Path) -> None:
+    tablefeed.follow(a_table(tmp_path), consumer_id="sums")
+    assert read_to(tmp_path) == {"sums": 2}
+
+    assert versions(tablefeed.follow(tmp_path, after=0, consumer_id="sums"), 1) == [1]
+    assert read_to(tmp_path) == {"sums": 0}

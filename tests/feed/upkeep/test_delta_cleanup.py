@@ -77,7 +77,7 @@ def test_what_is_older_than_the_retention_goes_up_to_a_checkpoint_and_all_that_s
     log = an_old_log({**THREE_DAYS, **more})  # versions before 4 may only go all at once, which they do
 
     # Midnight of day 5, three days before day 8: the commit of day 4 is the newest that is as old.
-    assert clean_up(log.load(), now_ms=ON_DAY_8) == 9
+    assert clean_up(log.load(), now_ms=ON_DAY_8).log_files == 9
 
     assert versions(log) == {"COMMIT": [4, 5, 6, 7, 8], "CHECKSUM": [4, 5, 6, 7, 8], "CHECKPOINT": [4, 6, 8]}
     assert_all_is_read(log, first=4, last=8)
@@ -86,8 +86,8 @@ def test_what_is_older_than_the_retention_goes_up_to_a_checkpoint_and_all_that_s
 def test_a_table_keeps_its_log_for_thirty_days_unless_it_says_otherwise() -> None:
     log = an_old_log({})
 
-    assert clean_up(log.load(), now_ms=33 * DAY_MS - 1) == 0
-    assert clean_up(log.load(), now_ms=33 * DAY_MS) == 4
+    assert clean_up(log.load(), now_ms=33 * DAY_MS - 1).log_files == 0
+    assert clean_up(log.load(), now_ms=33 * DAY_MS).log_files == 4
 
 
 @pytest.mark.parametrize(
@@ -105,13 +105,13 @@ def test_a_table_whose_newest_version_forbids_it_keeps_all(properties: Mapping[s
     before = log.load()
     put(log.store, 9, [metadata(configuration=properties)])
 
-    assert clean_up(before, now_ms=ON_DAY_8) == 0
+    assert clean_up(before, now_ms=ON_DAY_8).log_files == 0
     assert versions(log)["COMMIT"] == list(range(10))
 
 
 def test_a_commit_whose_own_timestamp_is_young_is_young_whatever_its_file_says() -> None:
     log = an_old_log({**THREE_DAYS, "delta.enableInCommitTimestamps": "true"})
-    assert clean_up(log.load(), now_ms=ON_DAY_8) == 9
+    assert clean_up(log.load(), now_ms=ON_DAY_8).log_files == 9
 
     log = an_old_log({**THREE_DAYS, "delta.enableInCommitTimestamps": "true"})
     entry = log.store.read(commit_path(4)).replace(f"{4 * DAY_MS + DAY_MS // 2}".encode(), f"{7 * DAY_MS}".encode())
@@ -122,7 +122,7 @@ def test_a_commit_whose_own_timestamp_is_young_is_young_whatever_its_file_says()
         clock.ms = listed.modified_ms
         data = entry if listed.name.endswith("04.json") else log.store.read(f"_delta_log/{listed.name}")
         copied.replace(f"_delta_log/{listed.name}", data)
-    assert clean_up(log_of(copied).load(), now_ms=ON_DAY_8) == 0
+    assert clean_up(log_of(copied).load(), now_ms=ON_DAY_8).log_files == 0
 
 
 def test_sidecars_that_no_checkpoint_names_go_when_they_are_a_day_old() -> None:
@@ -130,7 +130,7 @@ def test_sidecars_that_no_checkpoint_names_go_when_they_are_a_day_old() -> None:
     before = sidecars(log)
     log.store.replace("_delta_log/_sidecars/left-by-a-kill.parquet", b"x")  # at noon of day 8
 
-    assert clean_up(log.load(), now_ms=8 * DAY_MS + DAY_MS // 2) == 9
+    assert clean_up(log.load(), now_ms=8 * DAY_MS + DAY_MS // 2).log_files == 9
 
     assert sidecars(log) == [*(name for name in before if int(name[:20]) >= 4), "left-by-a-kill.parquet"]
     assert sum(batch.num_rows for batch in log.load().live_files()) == 9
@@ -187,7 +187,7 @@ def test_where_the_checkpoint_that_would_stay_cannot_be_read_whole_the_one_befor
     spoiled = checkpoint_of(log, 4).rpartition("/")[2]
     spoil(log)
 
-    assert clean_up(log.load(), now_ms=ON_DAY_8) == 4  # two commits, two checksums
+    assert clean_up(log.load(), now_ms=ON_DAY_8).log_files == 4  # two commits, two checksums
 
     assert versions(log)["COMMIT"] == [2, 3, 4, 5, 6, 7, 8]
     assert_all_is_read(log, first=2, last=8)
@@ -242,7 +242,7 @@ def test_a_checkpoint_stands_in_for_commits_only_when_each_part_can_be_read_and_
     log = an_old_log(THREE_DAYS)
     spoil(log)
 
-    assert clean_up(log.load(), now_ms=ON_DAY_8) == deleted
+    assert clean_up(log.load(), now_ms=ON_DAY_8).log_files == deleted
 
     assert_all_is_read(log, first=first, last=8)
 
@@ -255,7 +255,7 @@ def test_a_compaction_stays_while_a_commit_that_it_stands_in_for_cannot_be_read(
     log.store.replace(commit_path(9), b"no json")
     assert_all_is_read(log, first=11, last=11)
 
-    assert clean_up(log.load(), now_ms=ON_DAY_8) == 0
+    assert clean_up(log.load(), now_ms=ON_DAY_8).log_files == 0
 
     assert_all_is_read(log, first=11, last=11)
 
@@ -269,7 +269,7 @@ def while_the_base_is_read(log: DeltaLog, meanwhile: Callable[[], None]) -> Snap
 def test_commits_that_change_neither_table_nor_properties_meanwhile_do_not_stop_a_cleanup() -> None:
     log = an_old_log(THREE_DAYS)
 
-    assert clean_up(while_the_base_is_read(log, lambda: put(log.store, 9, [add("f9")])), now_ms=ON_DAY_8) == 9
+    assert clean_up(while_the_base_is_read(log, lambda: put(log.store, 9, [add("f9")])), now_ms=ON_DAY_8).log_files == 9
 
     assert_all_is_read(log, first=4, last=9)
 
@@ -305,7 +305,7 @@ def test_nothing_goes_of_a_table_that_is_another_once_the_checkpoint_was_read(
 ) -> None:
     log = an_old_log(THREE_DAYS)
 
-    assert clean_up(while_the_base_is_read(log, lambda: meanwhile(log)), now_ms=ON_DAY_8) == 0
+    assert clean_up(while_the_base_is_read(log, lambda: meanwhile(log)), now_ms=ON_DAY_8).log_files == 0
 
     assert_all_is_read(log, first=0, last=last)
 
@@ -315,7 +315,7 @@ def test_nothing_goes_of_a_table_that_was_made_anew_before_the_cleanup_began() -
     before = log.load()
     made_anew(log, last=3)
 
-    assert clean_up(before, now_ms=10**15) == 0
+    assert clean_up(before, now_ms=10**15).log_files == 0
 
     assert_all_is_read(log, first=0, last=3)
 
@@ -352,14 +352,14 @@ def test_a_cleanup_that_breaks_off_anywhere_leaves_all_versions_that_are_kept(at
         clean_up(faulty.load(), now_ms=ON_DAY_8)
 
     assert_all_is_read(log, first=4, last=8)
-    assert clean_up(log.load(), now_ms=ON_DAY_8) == 10 - at
+    assert clean_up(log.load(), now_ms=ON_DAY_8).log_files == 10 - at
     assert versions(log)["COMMIT"] == [4, 5, 6, 7, 8]
 
 
 def test_a_log_without_an_old_checkpoint_is_left_alone() -> None:
     log = a_log(v0=[protocol(), metadata(configuration=THREE_DAYS)], v1=[add("a")], v2=[remove("a")])
 
-    assert clean_up(log.load(), now_ms=10**15) == 0
+    assert clean_up(log.load(), now_ms=10**15).log_files == 0
 
 
 HALF_A_CHECKPOINT = ".00000000000000000010.checkpoint.parquet.0123456789abcdef0123456789abcdef.tmp"

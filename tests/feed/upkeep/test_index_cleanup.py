@@ -45,7 +45,7 @@ def age(table: Path, *, days: float) -> None:
 
 
 def cleaned(table: Path) -> int:
-    return clean_up(log_of(table), Retention(), now_ms=NOW_MS)
+    return clean_up(log_of(table), Retention(), now_ms=NOW_MS).log_files
 
 
 def versions_of(table: Path) -> tuple[list[int], list[int]]:
@@ -161,7 +161,7 @@ def test_nothing_goes_of_a_table_that_was_made_anew_while_what_stays_was_read(tm
         a_table(table, versions=7)
 
     log = log_of(table, Fault(operation="read", name=last_read, at=reads, when="after", hook=made_anew))
-    assert clean_up(log, Retention(), now_ms=NOW_MS) == 0
+    assert clean_up(log, Retention(), now_ms=NOW_MS).log_files == 0
 
     assert versions_of(table)[0] == list(range(8))
     assert ids(table, 7) == [1, 2, 3, 4, 5, 6, 7]
@@ -175,7 +175,47 @@ def test_another_cleanup_that_was_faster_is_no_error(tmp_path: Path) -> None:
 
     log = log_of(table, Fault(operation="delete", when="after", hook=again))
 
-    assert clean_up(log, Retention(), now_ms=NOW_MS) == 1
+    assert clean_up(log, Retention(), now_ms=NOW_MS).log_files == 1
 
     assert versions_of(table) == ([0, 5, 6], [5, 6])
     assert ids(table, 6) == [1, 2, 3, 4, 5, 6]
+
+
+# --- consumers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "kept", "waits_for"),
+    [
+        (6, [5, 6], ()),
+        (5, [5, 6], ()),
+        (4, [4, 5, 6], ("sums",)),
+        (2, [2, 3, 4, 5, 6], ("sums",)),
+        (0, None, ("sums",)),
+    ],
+)
+def test_the_version_that_a_consumer_has_read_and_all_after_it_stay_and_the_consumer_is_named(
+    tmp_path: Path, version: int, kept: list[int] | None, waits_for: tuple[str, ...]
+) -> None:
+    table = a_table(tmp_path)
+    tablefeed.consumers(table).register("sums", version=version)
+
+    done = clean_up(log_of(table), Retention(), now_ms=NOW_MS)
+
+    assert done.waits_for == waits_for
+    assert versions_of(table)[0] == ([0, *kept] if kept else list(range(7)))
+    assert [ids(table, at) for at in range(version or 1, 7)] == [[*range(1, at + 1)] for at in range(version or 1, 7)]
+
+
+def test_nothing_goes_where_a_consumer_comes_while_what_stays_is_read(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    comes = Fault(operation="list", name="_tablefeed", when="after", hook=lambda: register(table))
+
+    done = clean_up(log_of(table, comes), Retention(), now_ms=NOW_MS)
+
+    assert (done.log_files, done.waits_for) == (0, ("sums",))
+    assert versions_of(table)[0] == list(range(7))
+
+
+def register(table: Path) -> None:
+    tablefeed.consumers(table).register("sums", version=2)

@@ -286,7 +286,7 @@ def test_a_table_that_cannot_be_written_is_not_vacuumed(tmp_path: Path) -> None:
 
 def raced(store: MemoryStore, rival: Callable[[], None]) -> DeltaLog:
     """A log whose folders are listed just after a rival was there."""
-    return log_of(FaultyStore(store, faults=[Fault(operation="list", at=2, when="after", name="", hook=rival)]))
+    return log_of(FaultyStore(store, faults=[Fault(operation="list", at=4, when="after", name="", hook=rival)]))
 
 
 def a_memory_table() -> MemoryStore:

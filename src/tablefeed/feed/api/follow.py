@@ -7,6 +7,7 @@ a change, and at least once a second.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.same_table import SameTable
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.upkeep.consumers import Consumers, Reports
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFileKind
 
@@ -36,12 +38,19 @@ def follow(
     *,
     after: int | None = None,
     poll_interval_s: float = 1.0,
+    consumer_id: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[Commit]:
     """Gives the commits after version `after` (None: the newest now, -1: all), then each new one; never ends.
 
     `poll_interval_s` is the pause between two looks where the store reports no change. It grows to 8 times that while
-    nothing comes; on local disk a pause is at most 1 second. Raises TableNotFoundError, also where the table is deleted
+    nothing comes; on local disk a pause is at most 1 second.
+
+    With `consumer_id` the reader is a consumer of the table: what it has still to read is kept (docs/consumers.md). It
+    has read a commit when it asks for the next. Where `after` is None and the consumer is registered, it goes on after
+    the version that it has read.
+
+    Raises TableNotFoundError, also where the table is deleted
     later, OffsetError where another is made at the same path, IllegalOptionError, LogGapError, LogError, StoreError.
     """
     number = isinstance(poll_interval_s, int | float)
@@ -51,15 +60,24 @@ def follow(
     if after is not None:
         after = whole_number(after, argument="after", least=-1)
     log = open_log(location(url), store_options(storage_options))
+    registered = Consumers(log).find(consumer_id) if consumer_id is not None else None
+    if after is None and registered is not None:
+        after = registered.version
     begun = log.load()
     if after is not None and after > begun.version:
         raise IllegalOptionError(
             option="after", value=str(after), explain=f"must be at most the newest version, {begun.version}"
         )
-    return _commits(begun, Version((begun.version if after is None else after) + 1), poll_interval_s)
+    version = Version((begun.version if after is None else after) + 1)
+    reports = None if consumer_id is None else Reports(Consumers(log), consumer_id, clock=time.monotonic)
+    if reports is not None:
+        reports.reads_after(Version(version - 1))
+    return _commits(begun, version, poll_interval_s, reports)
 
 
-def _commits(begun: Snapshot, version: Version, poll_interval_s: float) -> Iterator[Commit]:
+def _commits(
+    begun: Snapshot, version: Version, poll_interval_s: float, reports: Reports | None = None
+) -> Iterator[Commit]:
     log, same_table = begun.log, SameTable(begun, remedy=REMEDY)
     try:
         _refuse_hole(log, version)
@@ -69,9 +87,13 @@ def _commits(begun: Snapshot, version: Version, poll_interval_s: float) -> Itera
             commit = _commit(log, version, same_table)
             if commit is not None:
                 yield commit
+                if reports is not None:
+                    reports.has_read(version)
                 version, quiet, absent = Version(version + 1), 0, 0
                 continue
             absent += 1
+            if reports is not None:
+                reports.reads_after(Version(version - 1))
             listing_due = absent % LOOKS_BEFORE_LISTING == 0
             if woken or listing_due:
                 same_table.compare()

@@ -22,6 +22,7 @@ from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep import delta_cleanup
+from tablefeed.feed.upkeep.consumers import Cleaned
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, wants_v2, write_checkpoint
 from tablefeed.feed.upkeep.delta_cleanup import is_readable
 from tablefeed.indextables import names as index_names
@@ -40,12 +41,13 @@ class Checkpointed:
     """`written`: a checkpoint or state of `version` was written now. False where there was one already.
 
     Where the one that is there cannot be read and keeps the name, a warning names it. `log_files_deleted` counts the
-    old files of the log that were deleted.
+    old files of the log that were deleted, and `waits_for` has the ids of the consumers for which others were kept.
     """
 
     version: Version
     written: bool
     log_files_deleted: int = 0
+    waits_for: tuple[str, ...] = ()
 
 
 def checkpoint(
@@ -58,7 +60,7 @@ def checkpoint(
     `spark.indextables.state.format=json`: readers of states do not see its commits. With `clean_up` old versions are
     deleted from the log. For a Delta table its properties decide which. For an IndexTables table these are commits
     after 30 days, states after 168 hours, and manifests that no state names after 24 hours; the newest two versions
-    stay, and so does everything that a kept version is read from.
+    stay, and so does everything that a kept version is read from. Versions that a consumer has still to read stay too.
 
     Raises UnsupportedFeatureError for a table that cannot be written here, or whose readers may not know states,
     LogError for an IndexTables table that is still at version 0, and StoreError.
@@ -73,15 +75,20 @@ def checkpointed(log: DeltaLog | IndexTablesLog, *, clean_up: bool, now_ms: int)
     if isinstance(log, DeltaLog):
         snapshot = log.load()
         written = _checkpoint(snapshot)
-        deleted = delta_cleanup.clean_up(snapshot, now_ms=now_ms) if clean_up else 0
-        return Checkpointed(version=snapshot.version, written=written, log_files_deleted=deleted)
+        cleaned = delta_cleanup.clean_up(snapshot, now_ms=now_ms) if clean_up else Cleaned()
+        return _checkpointed(snapshot, cleaned, written=written)
     from tablefeed.feed.upkeep import index_cleanup
     from tablefeed.indextables.log.retention import Retention
 
     state = log.load()
     written = _state(log, state, now_ms)
-    deleted = index_cleanup.clean_up(log, Retention(), now_ms=now_ms) if clean_up else 0
-    return Checkpointed(version=state.version, written=written, log_files_deleted=deleted)
+    cleaned = index_cleanup.clean_up(log, Retention(), now_ms=now_ms) if clean_up else Cleaned()
+    return _checkpointed(state, cleaned, written=written)
+
+
+def _checkpointed(snapshot: Snapshot, cleaned: Cleaned, *, written: bool) -> Checkpointed:
+    deleted, waits_for = cleaned.log_files, cleaned.waits_for
+    return Checkpointed(version=snapshot.version, written=written, log_files_deleted=deleted, waits_for=waits_for)
 
 
 @naming_its_table

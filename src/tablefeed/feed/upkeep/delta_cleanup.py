@@ -1,8 +1,9 @@
 """Deletes old log files as the table's properties allow (PROTOCOL.md, "Metadata Cleanup", "Checkpoint Protection").
 
-log/cleanup.py decides by the names which files are old. Before the first of them is deleted, what the log will begin
-with is read whole, and the newest version is read again: it must be the same table with the same properties. The oldest
-file is deleted first, so a cleanup that breaks off leaves a log that begins later.
+log/cleanup.py decides by the names which files are old. What a consumer has still to read is young (consumers.py).
+Before the first file is deleted, what the log will begin with is read whole, and the newest version and the consumers
+are read again: it must be the same table with the same properties. The oldest file is deleted first, so a cleanup that
+breaks off leaves a log that begins later.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, nami
 from tablefeed.feed.commit.own_log import delete_as_listed
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
+from tablefeed.feed.upkeep.consumers import Cleaned, readers
 from tablefeed.feed.upkeep.delta_checkpoint import write_classic_twin
 from tablefeed.log.cleanup import Cleanup, expired
 from tablefeed.log.segment import LogSegment
-from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.actions import Version
+from tablefeed.model.logfile import LogFile, LogFileKind
 
 logger = logging.getLogger(__name__)
 
 
 @naming_its_table
-def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None] = lambda: None) -> int:
-    """Deletes the log files that no kept version needs; gives how many, sidecars and temporary files not counted.
+def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None] = lambda: None) -> Cleaned:
+    """Deletes the log files that no kept version needs; does not count sidecars and temporary files.
 
     `snapshot` says which table is meant. The properties are those of the newest version, which is read before the
     decision and again before anything is deleted. Nothing is deleted unless a checkpoint that is at least as old as the
@@ -43,21 +46,30 @@ def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None]
     features.check_writable(newest.protocol, newest.metadata, removes=False)
     properties = newest.properties
     if newest.head is None or newest.metadata.table_id != snapshot.metadata.table_id or not properties.cleans_log:
-        return 0
+        return Cleaned()
     _sweep(log, now_ms=now_ms)
-    cleanup = _readable(newest, cutoff_ms=properties.log_cutoff_ms(now_ms=now_ms), before_step=before_step)
+    consumers, cutoff_ms = readers(log, now_ms=now_ms), properties.log_cutoff_ms(now_ms=now_ms)
+    listing = log.listing()
+    without_them = expired(listing, cutoff_ms=cutoff_ms)
+    waits_for = consumers.before(without_them.kept if without_them is not None else None)
+    if waits_for:
+        logger.info("cleanup table=%s waits_for=%s", log.url, ",".join(waits_for))
+    cleanup = _readable(newest, listing, cutoff_ms=cutoff_ms, held=consumers.slowest, before_step=before_step)
     if cleanup is None:
-        return 0
+        return Cleaned(waits_for=waits_for)
     if not _is_as_before(newest):  # reading the base may have taken long
         logger.warning("cleanup put off table=%s: it was restored, made anew or given other properties", log.url)
-        return 0
+        return Cleaned(waits_for=waits_for)
+    if came := readers(log, now_ms=now_ms).before(cleanup.kept):
+        logger.warning("cleanup put off table=%s: consumers came meanwhile: %s", log.url, ",".join(came))
+        return Cleaned(waits_for=came)
     write_classic_twin(newest, cleanup.base.checkpoint)  # before the checkpoints that older readers used are gone
     deleted = 0
     for log_file in cleanup.files:
         deleted += delete_as_listed(log.store, f"{names.LOG_DIR}/{log_file.name}", log_file)
     sidecars = _delete_sidecars(log, now_ms=now_ms)
     logger.info("cleanup table=%s kept=%d log_files=%d sidecars=%d", log.url, cleanup.kept, deleted, sidecars)
-    return deleted
+    return Cleaned(log_files=deleted, waits_for=waits_for)
 
 
 def _is_as_before(newest: Snapshot) -> bool:
@@ -70,12 +82,18 @@ def _is_as_before(newest: Snapshot) -> bool:
     )
 
 
-def _readable(snapshot: Snapshot, *, cutoff_ms: int, before_step: Callable[[], None]) -> Cleanup | None:
+def _readable(
+    snapshot: Snapshot,
+    listing: list[LogFile],
+    *,
+    cutoff_ms: int,
+    held: Version | None,
+    before_step: Callable[[], None],
+) -> Cleanup | None:
     """The files that may be deleted, after their base was read whole; None where none may."""
     log = snapshot.log
-    listing = log.listing()
     unreadable: frozenset[str] = frozenset()
-    while (cleanup := expired(listing, cutoff_ms=cutoff_ms, unreadable=unreadable)) is not None:
+    while (cleanup := expired(listing, cutoff_ms=cutoff_ms, unreadable=unreadable, held=held)) is not None:
         if not _is_allowed(snapshot, cleanup, cutoff_ms):
             return None
         if is_readable(log, cleanup.base, before_step=before_step):

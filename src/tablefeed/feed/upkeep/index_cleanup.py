@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError
 from tablefeed.feed.commit.own_log import delete_as_listed
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader
+from tablefeed.feed.upkeep.consumers import Cleaned, readers
 from tablefeed.indextables import names
 from tablefeed.indextables.log import listing, retention
 from tablefeed.indextables.log.listing import Log, Segment
@@ -26,25 +28,33 @@ from tablefeed.store import Store
 logger = logging.getLogger(__name__)
 
 
-def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> int:
-    """Deletes what `kept` does not keep; gives how many files were deleted. Raises LogError and StoreError.
+def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> Cleaned:
+    """Deletes what neither `kept` nor a consumer keeps (consumers.py). Raises LogError and StoreError.
 
     The table is read first, so nothing is deleted from a log that cannot be read. Versions are deleted only where the
     first version that stays was read completely from the files that are left. Where that fails, a warning names the
     file, and an older state or checkpoint is kept instead.
     """
     snapshot = log.load()
-    found = _Found(log.store)
+    consumers, found = readers(log, now_ms=now_ms), _Found(log.store)
+    waits_for = consumers.before(retention.expired(found.log, kept, now_ms=now_ms).first)
+    if waits_for:
+        logger.info("cleanup table=%s waits_for=%s", log.url, ",".join(waits_for))
+    if (slowest := consumers.slowest) is not None and found.log.newest is not None:
+        kept = replace(kept, versions=max(kept.versions, found.log.newest - slowest + 1))
     going = _readable(log, found.log, kept, now_ms=now_ms)
     if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
         logger.warning("cleanup put off table=%s: it was restored or made anew meanwhile", log.url)
-        return 0
+        return Cleaned(waits_for=waits_for)
+    if came := readers(log, now_ms=now_ms).before(going.first):
+        logger.warning("cleanup put off table=%s: consumers came meanwhile: %s", log.url, ",".join(came))
+        return Cleaned(waits_for=came)
     gone = [file.name for file in (*going.commits, *going.states)]
     deleted = sum(found.delete(name) for name in gone)
     manifests = _unnamed(found, frozenset(gone), old_ms=now_ms - kept.manifests_ms)
     unnamed = sum(found.delete(name) for name in manifests)
     logger.info("cleanup table=%s log_files=%d manifests=%d", log.url, deleted, unnamed)
-    return deleted + unnamed
+    return Cleaned(log_files=deleted + unnamed, waits_for=waits_for)
 
 
 def _readable(log: IndexTablesLog, listed: Log, kept: Retention, *, now_ms: int) -> Expired:

@@ -1,10 +1,11 @@
 """`tablefeed.vacuum`: deletes files that a table no longer needs (PROTOCOL.md, "VACUUM Protocol Check").
 
 A file is deleted only if all of this is true: it is older than the retention, it is no live file and no deletion vector
-of one, it was not removed within the retention, and no commit made meanwhile names it. Files that no commit names yet
-are protected by their age alone: those of a running writer are no older than the writer. Names that begin with `_` or
-`.` are left alone, as by Delta-Spark, except those of change files, indexes and partitions. Kept names are stored as
-hashes: where two names have the same hash, one file too many is kept.
+of one, it was not removed within the retention, no consumer has still to read a commit that names it (consumers.py),
+and no commit made meanwhile names it. Files that no commit names yet are protected by their age alone: those of a
+running writer are no older than the writer. Names that begin with `_` or `.` are left alone, as by Delta-Spark, except
+those of change files, indexes and partitions. Kept names are stored as hashes: where two names have the same hash, one
+file too many is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import os
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -32,9 +33,10 @@ from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, required_commit
+from tablefeed.feed.upkeep.consumers import Readers, readers
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import CdcFile, Commit, DeletionVector, Version
-from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Store
 
 logger = logging.getLogger(__name__)
@@ -51,11 +53,15 @@ _OWN_HIDDEN = ("_delta_index", "_change_data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vacuumed:
-    """The files that were deleted, or with `dry_run` would be: names below the table as Arrow strings; total size."""
+    """The files that were deleted, or with `dry_run` would be: names below the table as Arrow strings; total size.
+
+    `waits_for` has the ids of the consumers that have still to read a commit older than the retention.
+    """
 
     paths: pa.ChunkedArray
     size_bytes: int
     dry_run: bool
+    waits_for: tuple[str, ...] = ()
 
     @property
     def file_count(self) -> int:
@@ -75,10 +81,11 @@ def vacuum(
 
     None means the table's `delta.deletedFileRetentionDuration`, by default 168 hours. A shorter retention is refused
     without `allow_short_retention`: it can delete files of readers of older versions, and of writers that have run for
-    longer. Versions older than the retention may not be readable afterwards. Other files below the table's folder are
-    deleted too, whoever put them there. Tables in sub-folders and empty folders stay. With `dry_run` nothing is
-    deleted. Nothing is written to the log. Raises IllegalOptionError, UnsupportedFeatureError, LogError, StoreError,
-    and ConflictError where the table was replaced or got another protocol or retention meanwhile.
+    longer. Versions older than the retention may not be readable afterwards, except those that a consumer has still to
+    read. Other files below the table's folder are deleted too, whoever put them there. Tables in sub-folders and empty
+    folders stay. With `dry_run` nothing is deleted. Nothing is written to the log. Raises IllegalOptionError,
+    UnsupportedFeatureError, LogError, StoreError, and ConflictError where the table was replaced or got another
+    protocol or retention meanwhile.
     """
     log = open_maintained(location(url), store_options(storage_options))
     return vacuumed(
@@ -93,6 +100,7 @@ def vacuum(
 @naming_its_table
 def vacuumed(log: DeltaLog, *, retention_ms: int | None, allow_short: bool, dry_run: bool, now_ms: int) -> Vacuumed:
     """Does `vacuum` on an open log at a given time."""
+    consumers = readers(log, now_ms=now_ms)
     snapshot = log.load()
     # Who may not write the table cannot know either which files it needs.
     features.check_writable(snapshot.protocol, snapshot.metadata, removes=False)
@@ -102,26 +110,32 @@ def vacuumed(log: DeltaLog, *, retention_ms: int | None, allow_short: bool, dry_
     elif retention_ms < own_ms and not allow_short:
         raise _too_short(retention_ms, own_ms, log.url)
     cutoff_ms = now_ms - retention_ms
-    kept = _kept(snapshot, cutoff_ms=cutoff_ms, beyond_tombstones=retention_ms > own_ms)
+    commits = [log_file for log_file in log.listing() if log_file.kind is LogFileKind.COMMIT]
+    kept = _kept(snapshot, commits, cutoff_ms=cutoff_ms, beyond_tombstones=retention_ms > own_ms)
+    unread = _keep_unread(kept, commits, consumers, log=log, before=Version(snapshot.version + 1))
+    waits_for = consumers.before(max((f.version for f in commits if f.modified_ms < cutoff_ms), default=None))
     found = _candidates(snapshot, kept, cutoff_ms=cutoff_ms)
     newest: Snapshot = snapshot
     gone = [found.slice(0, 0)]
     for at in range(0, found.num_rows, _FILES_A_LOOK):
         newest = _keep_what_came_since(newest, kept)
+        unread = _keep_unread(kept, commits, readers(log, now_ms=now_ms), log=log, before=unread)
         some = found.slice(at, _FILES_A_LOOK)
         some = some.filter(pa.array([not kept.has(name) for name in some["path"].to_pylist()], pa.bool_()))
         for name in () if dry_run else some["path"].to_pylist():
             log.store.delete(name)
         gone.append(some)
     found = pa.concat_tables(gone)
-    outcome = Vacuumed(paths=found["path"], size_bytes=pc.sum(found["size_bytes"]).as_py() or 0, dry_run=dry_run)
+    size_bytes = pc.sum(found["size_bytes"]).as_py() or 0
+    outcome = Vacuumed(paths=found["path"], size_bytes=size_bytes, dry_run=dry_run, waits_for=waits_for)
     logger.info(
-        "vacuum table=%s version=%d files=%d bytes=%d dry_run=%s",
+        "vacuum table=%s version=%d files=%d bytes=%d dry_run=%s waits_for=%s",
         log.url,
         snapshot.version,
         outcome.file_count,
         outcome.size_bytes,
         dry_run,
+        ",".join(waits_for),
     )
     return outcome
 
@@ -223,7 +237,7 @@ def _base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _kept(snapshot: DeltaSnapshot, *, cutoff_ms: int, beyond_tombstones: bool) -> Kept:
+def _kept(snapshot: DeltaSnapshot, commits: Sequence[LogFile], *, cutoff_ms: int, beyond_tombstones: bool) -> Kept:
     log, kept = snapshot.log, Kept(snapshot.log.url)
     for batch in snapshot.live_files():
         kept.rows(batch)
@@ -239,10 +253,26 @@ def _kept(snapshot: DeltaSnapshot, *, cutoff_ms: int, beyond_tombstones: bool) -
     snapshot.segments().read(keep_removed)
     # A snapshot has no change files, and no tombstones older than the table keeps them.
     if beyond_tombstones or any(name.startswith(_OWN_HIDDEN) for name in log.store.directories("")):
-        for log_file in log.listing():
-            if log_file.kind is LogFileKind.COMMIT and log_file.modified_ms >= cutoff_ms:
+        for log_file in commits:
+            if log_file.modified_ms >= cutoff_ms:
                 kept.commit(required_commit(log, log_file))
     return kept
+
+
+def _keep_unread(
+    kept: Kept, commits: Sequence[LogFile], consumers: Readers, *, log: DeltaLog, before: Version
+) -> Version:
+    """Keeps the files of commits before version `before` that a consumer has still to read.
+
+    Gives the first version from which all commits are kept. The files that are live at the version which a consumer has
+    read are kept too: they are live now, or a later commit removes them.
+    """
+    slowest = consumers.slowest
+    first = before if slowest is None else min(before, Version(slowest + 1))
+    for log_file in commits:
+        if first <= log_file.version < before:
+            kept.commit(required_commit(log, log_file))
+    return first
 
 
 def _keep_what_came_since(snapshot: Snapshot, kept: Kept) -> Snapshot:

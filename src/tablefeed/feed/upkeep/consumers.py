@@ -1,0 +1,284 @@
+"""Consumers: readers for which vacuum and the cleanup of the log keep what they have still to read.
+
+A consumer has a file of its own below `FOLDER` in the table's folder. It says up to which version the consumer has read
+and how long its registration lasts; the file's time says when it last reported. A file that cannot be read is never
+taken as absent: whoever deletes files stops there. VACUUM of other writers leaves the folder alone, and ignores it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import orjson
+
+from tablefeed.errors import IllegalOptionError, LogError, LogGapError, ObjectNotFoundError, StoreError
+from tablefeed.feed.arguments import checked_id, is_id, location, store_options, whole_number
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.model.actions import Version
+from tablefeed.model.logfile import LogFileKind
+from tablefeed.store import Entry, Within
+
+logger = logging.getLogger(__name__)
+
+OWN_FOLDER = "_tablefeed"
+"""The folder of the table in which tablefeed keeps files of its own."""
+
+FOLDER = f"{OWN_FOLDER}/consumers"
+
+FORMAT = 1
+"""The version of the form of a consumer's file."""
+
+EXPIRES_AFTER = timedelta(days=30)
+"""As long as a log is kept by default: who is silent for longer could not go on without being a consumer either."""
+
+_LONGEST = timedelta(days=3650)
+
+RENEWED_EVERY_S = 3600.0
+"""How often a reader that finds nothing new reports that it still reads."""
+
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """A registered reader that has read all versions up to `version`; -1: none yet.
+
+    It last reported at `reported_at_ms`, by the clock of the store. From `expires_at_ms` on nothing is kept for it.
+    """
+
+    consumer_id: str
+    version: Version
+    expires_after: timedelta
+    reported_at_ms: int
+
+    @property
+    def expires_at_ms(self) -> int:
+        """When the registration ends unless the consumer reports before."""
+        return self.reported_at_ms + self.expires_after // timedelta(milliseconds=1)
+
+
+def consumers(url: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Consumers:
+    """Gives the consumers of the table at `url`, Delta or IndexTables. Nothing is read yet."""
+    return Consumers(open_log(location(url), store_options(storage_options)))
+
+
+class Consumers:
+    """The consumers of the table of `log`. Raises LogError for a file that cannot be read, and StoreError.
+
+    One process at a time reports for a consumer.
+    """
+
+    def __init__(self, log: TableLog) -> None:
+        self._log = log
+
+    def list(self) -> tuple[Consumer, ...]:
+        """Gives all consumers, expired ones too, ordered by their ids."""
+        return tuple(self._each())
+
+    def register(
+        self, consumer_id: str, *, version: int | None = None, expires_after: timedelta = EXPIRES_AFTER
+    ) -> Consumer:
+        """Registers a reader that has read all versions up to `version`: -1 for none, None for the newest.
+
+        The state of the table at `version` and all later versions are kept from now on, until the consumer reports
+        progress, is removed, or is silent for `expires_after`. Register first, then read. A consumer of the same id is
+        replaced. Raises IllegalOptionError, and LogGapError where a later version has left the log already.
+        """
+        checked_id(consumer_id, argument="consumer_id")
+        if not isinstance(expires_after, timedelta) or not timedelta(0) < expires_after <= _LONGEST:
+            explain = f"must be a timedelta above 0, of at most {_LONGEST.days} days"
+            raise IllegalOptionError(option="expires_after", value=str(expires_after), explain=explain)
+        newest = self._log.load().version
+        at = newest if version is None else _version(version)
+        if at > newest:
+            raise _not_there_yet(at, newest)
+        following = [f.version for f in self._log.listing(at + 1) if f.kind is LogFileKind.COMMIT and f.version > at]
+        if at < newest and min(following, default=None) != at + 1:
+            first = min(following, default=None)
+            remedy = "A consumer cannot read it any more. Register at a later version, or at the newest."
+            raise LogGapError(url=self._log.url, expected=at + 1, found=first, remedy=remedy)
+        self._put(consumer_id, at, expires_after)
+        return self._registered(consumer_id)
+
+    def progress(self, consumer_id: str, version: int) -> None:
+        """Reports that the consumer has read all versions up to `version`, and that it still reads.
+
+        Raises IllegalOptionError for a consumer that is not registered, and for a version that is older than the one
+        reported before or does not exist yet.
+        """
+        known, at = self._registered(consumer_id), _version(version)
+        if at < known.version:
+            explain = f"is before version {known.version}, which {consumer_id!r} has reported; to go back, register it"
+            raise IllegalOptionError(option="version", value=str(at), explain=explain)
+        if at > known.version and self._log.head(at) is None:
+            newest = max((file.version for file in self._log.listing(at)), default=None)
+            if newest is None or newest < at:
+                raise _not_there_yet(at, newest)
+        self._put(consumer_id, at, known.expires_after)
+
+    def resume(self, consumer_id: str, version: int) -> None:
+        """Sees to it that what follows `version` is kept for the consumer, and reports that it still reads.
+
+        A consumer that is not registered is, for 30 days. One that is registered keeps its expiry, and goes back to
+        `version` where it was further.
+        """
+        known, at = self.find(consumer_id), _version(version)
+        if known is None:
+            self._put(consumer_id, at, EXPIRES_AFTER)
+        else:
+            self._put(consumer_id, min(at, known.version), known.expires_after)
+
+    def remove(self, consumer_id: str) -> None:
+        """Removes a consumer: nothing is kept for it any more. Does nothing where there is none of that id."""
+        self._log.store.delete(_name(consumer_id))
+
+    def find(self, consumer_id: str) -> Consumer | None:
+        """Gives the consumer with that id, None where none is registered."""
+        entry = self._log.store.stat(_name(consumer_id))
+        return None if entry is None else self._read(entry, consumer_id)
+
+    def _registered(self, consumer_id: str) -> Consumer:
+        known = self.find(consumer_id)
+        if known is None:
+            explain = f"is not registered as a consumer of {self._log.url}: it was never, or was removed. Register it"
+            raise IllegalOptionError(option="consumer_id", value=consumer_id, explain=explain)
+        return known
+
+    def _each(self) -> Iterator[Consumer]:
+        for entry in self._log.store.list(FOLDER):
+            consumer_id = entry.name.removesuffix(_SUFFIX)
+            # Hadoop's checksums are such files that are none of ours.
+            if entry.name.endswith(_SUFFIX) and is_id(consumer_id):
+                found = self._read(entry, consumer_id)
+                if found is not None:
+                    yield found
+
+    def _read(self, entry: Entry, consumer_id: str) -> Consumer | None:
+        name = _name(consumer_id)
+        try:
+            version, expires_after = _parsed(self._log.store.read(name), consumer_id)
+        except ObjectNotFoundError:
+            return None  # it was removed after it was listed
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            raise LogError(
+                f"What {name} of {self._log.url} says of consumer {consumer_id!r} cannot be read, so it is not known "
+                "what must be kept for it. Nothing was deleted. Register the consumer anew, or remove it: "
+                "tablefeed.consumers(url).remove(consumer_id).",
+                url=self._log.url,
+                error_class="TABLEFEED_CONSUMER_UNREADABLE",
+            ) from error
+        return Consumer(
+            consumer_id=consumer_id, version=version, expires_after=expires_after, reported_at_ms=entry.modified_ms
+        )
+
+    def _put(self, consumer_id: str, version: Version, expires_after: timedelta) -> None:
+        days = expires_after / timedelta(days=1)
+        found = {"format": FORMAT, "consumerId": consumer_id, "version": version, "expiresAfterDays": days}
+        # The folder of a table that was deleted meanwhile is not made again.
+        self._log.store.replace(_name(consumer_id), orjson.dumps(found), within=Within(directory=""))
+
+
+def _parsed(data: bytes, consumer_id: str) -> tuple[Version, timedelta]:
+    """Gives what the file of `consumer_id` says. Raises LookupError, TypeError, ValueError and OverflowError."""
+    found = orjson.loads(data)
+    version, expires_after = found["version"], timedelta(days=found["expiresAfterDays"])
+    if (found["format"], found["consumerId"]) != (FORMAT, consumer_id):
+        raise ValueError("another format or another consumer")
+    if type(version) is not int or version < -1 or not timedelta(0) < expires_after <= _LONGEST:
+        raise ValueError("no version or no time to expire after")
+    return Version(version), expires_after
+
+
+# --- what upkeep asks ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """How many files a cleanup of a log deleted, and the ids of the consumers for which it kept others."""
+
+    log_files: int = 0
+    waits_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readers:
+    """The consumers of a table that are not expired at some time."""
+
+    consumers: tuple[Consumer, ...]
+
+    @property
+    def slowest(self) -> Version | None:
+        """The version up to which all of them have read; None where there are none."""
+        return min((each.version for each in self.consumers), default=None)
+
+    def before(self, version: int | None) -> tuple[str, ...]:
+        """The ids of those that have not read `version` yet; None: of none."""
+        return tuple(c.consumer_id for c in self.consumers if version is not None and c.version < version)
+
+
+def readers(log: TableLog, *, now_ms: int) -> Readers:
+    """Gives the consumers for which files of the table are kept at `now_ms`. Raises as `Consumers`."""
+    return Readers(consumers=tuple(each for each in Consumers(log).list() if each.expires_at_ms > now_ms))
+
+
+# --- what readers report -------------------------------------------------------------------------------------------
+
+
+class Reports:
+    """What one reader reports as the consumer `consumer_id`. `clock` gives seconds that only grow.
+
+    Only the first report may fail. A later one that fails is logged as a warning: until the next one succeeds, more is
+    kept than needed, and the registration still lasts for days.
+    """
+
+    def __init__(self, consumers: Consumers, consumer_id: str, *, clock: Callable[[], float]) -> None:
+        checked_id(consumer_id, argument="consumer_id")
+        self._consumers, self._id, self._clock = consumers, consumer_id, clock
+        self._reported_s: float | None = None
+
+    def reads_after(self, version: Version) -> None:
+        """Call it before anything after `version` is read. Registers the consumer, and renews that once an hour."""
+        if self._reported_s is None:
+            self._consumers.resume(self._id, version)
+            self._reported_s = self._clock()
+        elif self._clock() - self._reported_s >= RENEWED_EVERY_S:
+            self._report(lambda: self._consumers.resume(self._id, version))
+
+    def has_read(self, version: Version) -> None:
+        """Call it once all versions up to `version` are done, whatever happens next."""
+        self._report(lambda: self._progress(version))
+
+    def _progress(self, version: Version) -> None:
+        try:
+            self._consumers.progress(self._id, version)
+        except IllegalOptionError as error:  # it was removed, or another reader reports as the same consumer
+            logger.warning("consumer=%s registered again at version=%d: %s", self._id, version, error)
+            self._consumers.resume(self._id, version)
+
+    def _report(self, report: Callable[[], None]) -> None:
+        self._reported_s = self._clock()
+        try:
+            report()
+        except (StoreError, LogError) as error:
+            logger.warning("consumer=%s not reported: %s", self._id, error)
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+def _name(consumer_id: str) -> str:
+    return f"{FOLDER}/{checked_id(consumer_id, argument='consumer_id')}{_SUFFIX}"
+
+
+def _version(version: object) -> Version:
+    return Version(whole_number(version, argument="version", least=-1))
+
+
+def _not_there_yet(version: int, newest: int | None) -> IllegalOptionError:
+    explain = "is not in the log" if newest is None else f"must be at most the newest version, {newest}"
+    return IllegalOptionError(option="version", value=str(version), explain=explain)
