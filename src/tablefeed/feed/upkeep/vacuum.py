@@ -4,8 +4,8 @@ A file is deleted only if all of this is true: it is older than the retention, i
 of one, it was not removed within the retention, no consumer has still to read a commit that names it (consumers.py),
 and no commit made meanwhile names it. Files that no commit names yet are protected by their age alone: those of a
 running writer are no older than the writer. Names that begin with `_` or `.` are left alone, as by Delta-Spark, except
-those of change files, indexes and partitions. Kept names are stored as hashes: where two names have the same hash, one
-file too many is kept.
+those of change files, indexes and partitions, and of tablefeed's own files, which domains of the log name. Kept names
+are stored as hashes: where two names have the same hash, one file too many is kept.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -29,13 +30,14 @@ from tablefeed.delta.paths import below_root
 from tablefeed.delta.schema.column_mapping import physical_name
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, switch
+from tablefeed.feed.rows.state import read_state
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, required_commit
-from tablefeed.feed.upkeep.consumers import Readers, readers
-from tablefeed.log.segment import LogSegment
-from tablefeed.model.actions import CdcFile, Commit, DeletionVector, Version
+from tablefeed.feed.upkeep.consumers import FOLDER, OWN_FOLDER, Readers, readers
+from tablefeed.log.segment import LogSegment, earliest_reproducible
+from tablefeed.model.actions import CdcFile, Commit, DeletionVector, DomainMetadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Store
 
@@ -49,6 +51,9 @@ as much as a few deletions."""
 
 _OWN_HIDDEN = ("_delta_index", "_change_data")
 """Folders of the table that look hidden. Delta-Spark deletes from all whose names begin like these."""
+
+_OWN_PATH = re.compile(rf"{OWN_FOLDER}/[\w./-]+")
+"""How a domain of tablefeed's names a file of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,11 +212,18 @@ class Kept:
             self.path(stored.path)
 
     def commit(self, commit: Commit) -> None:
-        """Keeps all files that a commit names, and those of their deletion vectors."""
+        """Keeps all files that a commit names, in a domain too, and those of their deletion vectors."""
+        self.domains(commit.domains)
         for action in commit.files:
             self.path(action.path)
             if not isinstance(action, CdcFile) and action.deletion_vector is not None:
                 self.vector(action.deletion_vector, of_file=action.path)
+
+    def domains(self, domains: Iterable[DomainMetadata]) -> None:
+        """Keeps the files of tablefeed's own that `domains` name."""
+        for domain in domains:
+            for path in _OWN_PATH.findall(domain.configuration):
+                self.path(path)
 
     def rows(self, rows: pa.RecordBatch) -> None:
         """Keeps the files of `rows` (`tablefeed.delta.columns.FILE_COLUMNS`) and their vectors'."""
@@ -252,10 +264,18 @@ def _kept(snapshot: DeltaSnapshot, commits: Sequence[LogFile], *, cutoff_ms: int
 
     snapshot.segments().read(keep_removed)
     # A snapshot has no change files, and no tombstones older than the table keeps them.
-    if beyond_tombstones or any(name.startswith(_OWN_HIDDEN) for name in log.store.directories("")):
+    has_own = any(_own_folders(log.store))
+    if beyond_tombstones or has_own or any(name.startswith(_OWN_HIDDEN) for name in log.store.directories("")):
         for log_file in commits:
             if log_file.modified_ms >= cutoff_ms:
                 kept.commit(required_commit(log, log_file))
+    if has_own:
+        read_state(snapshot)  # raises where the domain does not say which files are its own
+        kept.domains(snapshot.facts.domains.values())
+        # A domain holds until another commit sets it: versions after the cutoff may have one from before it.
+        first = max((f.version for f in commits if f.modified_ms < cutoff_ms), default=Version(0))
+        first = max(first, earliest_reproducible(log.listing()) or first)
+        kept.domains(log.load(first).facts.domains.values())
     return kept
 
 
@@ -311,10 +331,10 @@ _FOUND_ROWS = 10_000
 
 def _candidates(snapshot: Snapshot, kept: Kept, *, cutoff_ms: int) -> pa.Table:
     """Gives the files older than the cutoff that `kept` does not have."""
-    partitions = tuple(f"{name}=" for name in _partition_names(snapshot))
+    store, partitions = snapshot.log.store, tuple(f"{name}=" for name in _partition_names(snapshot))
     found = (
         {"path": name, "size_bytes": size_bytes}
-        for name, size_bytes, modified_ms in _walk(snapshot.log.store, partitions)
+        for name, size_bytes, modified_ms in _walk(store, partitions, [*_own_folders(store), ""])
         if modified_ms < cutoff_ms and not kept.has(name) and _is_text(name)
     )
     parts = iter(lambda: list(islice(found, _FOUND_ROWS)), [])
@@ -327,9 +347,15 @@ def _partition_names(snapshot: Snapshot) -> Iterator[str]:
             yield from (column.name, physical_name(column))
 
 
-def _walk(store: Store, partitions: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
-    """Gives name, size and time of each file that may be the table's, folder after folder; no link is followed."""
-    waiting = [""]
+def _own_folders(store: Store) -> list[str]:
+    """The folders of tablefeed's own files that vacuum looks after: no version needs a file that no domain names."""
+    found = (f"{OWN_FOLDER}/{name}" for name in store.directories(OWN_FOLDER))
+    return [folder for folder in found if folder != FOLDER]
+
+
+def _walk(store: Store, partitions: tuple[str, ...], folders: list[str]) -> Iterator[tuple[str, int, int]]:
+    """Gives name, size and time of each file below `folders` that may be the table's; no link is followed."""
+    waiting = [*folders]
     while waiting:
         folder = waiting.pop()
         inner = list(store.directories(folder))
