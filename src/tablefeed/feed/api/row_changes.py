@@ -117,9 +117,9 @@ def merge(
     asked = Merging(
         rows=reader_of(rows, log.url).read_all(),
         on=text(on, argument="on") if isinstance(on, str) else column_names(on, argument="on"),
-        matched=clauses(matched, "matched", (Update, Delete)),
-        not_matched=clauses(not_matched, "not_matched", (Insert,)),
-        not_matched_by_source=clauses(not_matched_by_source, "not_matched_by_source", (Update, Delete)),
+        matched=tuple(clauses(matched, "matched", (Update, Delete))),
+        not_matched=tuple(clauses(not_matched, "not_matched", (Insert,))),
+        not_matched_by_source=tuple(clauses(not_matched_by_source, "not_matched_by_source", (Update, Delete))),
     )
     return change(log, state, lambda target: merging(target, asked, txn=txn, now_ms=now_ms()), txn=txn)
 

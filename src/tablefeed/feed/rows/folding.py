@@ -82,7 +82,7 @@ class Folding:
             raise _illegal("keys", "", "must name a column", "AUTOCDC_EMPTY_KEYS")
         if len({*self.keys}) < len(self.keys):
             raise _illegal("keys", ", ".join(self.keys), "names a column twice")
-        if self.scd_type not in (1, 2):
+        if type(self.scd_type) is not int or self.scd_type not in (1, 2):
             raise _illegal("stored_as_scd_type", str(self.scd_type), "must be 1 or 2")
         _refuse_reserved(self.schema)
         _refuse_unknown("keys", self.keys, self.schema.names)

@@ -15,6 +15,7 @@ from tablefeed.feed.rows.apply import Batch
 from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.columns import member, struct_of
 from tablefeed.feed.rows.envelopes import unwrapped
+from tablefeed.feed.rows.expressions import converted, in_plain_types
 from tablefeed.feed.rows.folding import ABSENT, END_AT, KIND, SEQUENCE, START_AT, Folding, Kind, chosen_columns
 from tablefeed.feed.rows.predicates import held
 from tablefeed.feed.write.align import align, aligned, check_zone
@@ -39,7 +40,7 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     alignment = align(columns, brought, partition_columns=partition_columns)
     rows = changes.select(brought.names).to_batches()
     fitted = pa.Table.from_batches(aligned(rows, alignment, how.schema, Assignment()), how.schema)
-    sequence = _cast(sequence, how.sequence, "sequence")
+    sequence = converted(sequence, how.sequence, "sequence of the changes")
     events = fitted.append_column(KIND, _kinds(changes, asked, source))
     if how.absent:
         marks = {name.lower(): member(changes[ABSENT], name) for name in asked.absent}
@@ -175,24 +176,6 @@ def _sequence(changes: pa.Table, asked: Asking, spelled: dict[str, str]) -> pa.C
     return pa.chunked_array([pa.StructArray.from_arrays(columns, names)])
 
 
-def _cast(values: pa.ChunkedArray, kind: pa.DataType, what: str) -> pa.ChunkedArray:
-    try:
-        return values.cast(kind)
-    except pa.ArrowException as error:
-        raise SchemaMismatchError(
-            f"The {what} of the changes for {TABLE} is {values.type} and cannot be taken as {kind} without loss: "
-            f"{error}. Nothing was committed. Cast it before the changes are applied.",
-            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
-        ) from error
-
-
-def _plain(changes: pa.Table, source: Struct) -> pa.Table:
-    """Gives `changes` in the Arrow types of the columns of `source`."""
-    schema = to_arrow(source)
-    columns = [_cast(changes[field.name], field.type, f"column {field.name}") for field in schema]
-    return pa.table(columns, schema=schema)
-
-
 def _kinds(changes: pa.Table, asked: Asking, source: Struct) -> pa.Array:
     kinds = pa.repeat(pa.scalar(str(Kind.UPSERT)), changes.num_rows)
     predicates = (
@@ -200,7 +183,7 @@ def _kinds(changes: pa.Table, asked: Asking, source: Struct) -> pa.Array:
         (Kind.TRUNCATE, "apply_as_truncates", asked.apply_as_truncates),
     )
     given = [(kind, option, text) for kind, option, text in predicates if text is not None]
-    rows = _plain(changes, source) if given else changes
+    rows = in_plain_types(changes, source, of="changes") if given else changes
     for kind, option, text in given:
         kinds = pc.if_else(held(rows, text, source, option=option), pa.scalar(str(kind)), kinds)
     return kinds

@@ -25,7 +25,7 @@ from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import as_merge
 from tablefeed.feed.rows.columns import counting, others
 from tablefeed.feed.rows.events import key_numbers
-from tablefeed.feed.rows.expressions import compiled, evaluated
+from tablefeed.feed.rows.expressions import compiled, evaluated, in_plain_types
 from tablefeed.feed.rows.keyed import FoundRows, check_keys, find, key_ranges, only_equal
 from tablefeed.feed.rows.merge_clauses import SOURCE, TARGET, Delete, Insert, Merging, Update, column, compared
 from tablefeed.feed.rows.update import as_spelled
@@ -110,7 +110,7 @@ class _Merge:
         self._target, self._asked, self._now_ms = target, asked, now_ms
         self._schema = target.snapshot.schema
         self._source = from_arrow(asked.rows.schema)
-        self._rows = asked.rows.cast(to_arrow(self._source))
+        self._rows = in_plain_types(asked.rows, self._source, of="source of the merge")
         self._sides = {TARGET: _in_sql(self._schema), SOURCE: _in_sql(self._source)}
         self.on, pairs = compared(asked.on, self._source, self._schema)
         keys = self._keys([theirs for theirs, _ in pairs], [ours for _, ours in pairs])
@@ -233,10 +233,15 @@ class _Merge:
         generated = self._target.generated.difference(given)
         before = self.found.rows.take(at)
         columns = {name: given.get(name, before[name]) for name in before.column_names if name not in generated}
-        self.made.append(_Made(pa.table(columns), at))
+        self._keep(pa.table(columns), at)
 
     def _insert(self, clause: Insert, rows: pa.Table) -> None:
-        self.made.append(_Made(pa.table(self._values(self._texts(clause.values, "values"), rows)), None))
+        self._keep(pa.table(self._values(self._texts(clause.values, "values"), rows)), None)
+
+    def _keep(self, rows: pa.Table, replaces: pa.Array | None) -> None:
+        # SQL that is wrong is refused also where no row needs it.
+        if rows.num_rows:
+            self.made.append(_Made(rows, replaces))
 
     def _texts(self, given: Mapping[str, str] | None, argument: str) -> dict[str, str]:
         if given is None:
@@ -281,11 +286,9 @@ _Clause = TypeVar("_Clause")
 
 
 def _by_clause(clauses: Sequence[_Clause], chosen: pa.Array) -> Iterator[tuple[_Clause, pa.Array]]:
-    """Gives each clause that some row has `chosen`, by its number, and the indices of these rows."""
+    """Gives each clause with the indices of the rows that have `chosen` it, by its number."""
     for number, clause in enumerate(clauses):
-        rows = pc.indices_nonzero(pc.equal(chosen, number))
-        if len(rows):
-            yield clause, rows
+        yield clause, pc.indices_nonzero(pc.equal(chosen, number))
 
 
 _BOOLEAN = Primitive("boolean")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from tablefeed.data.sql import NotExactError
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.arguments import text
 from tablefeed.model.schema import Field, Struct
 
 SOURCE, TARGET = "source", "target"
@@ -56,17 +57,24 @@ class Merging:
     not_matched_by_source: tuple[Update | Delete, ...] = ()
 
 
-_Clause = TypeVar("_Clause")
-
-
-def clauses(given: Sequence[_Clause], argument: str, kinds: tuple[type, ...]) -> tuple[_Clause, ...]:
-    """Gives the clauses that a user passed. Raises IllegalOptionError for anything else."""
-    found = tuple(given) if isinstance(given, Sequence) else (given,)
-    for clause in found:
+def clauses(given: object, argument: str, kinds: tuple[type[Any], ...]) -> Iterator[Any]:  # Any: `kinds`
+    """Yields the clauses that a user passed, one or several. Raises IllegalOptionError for anything else."""
+    several: Iterable[Any] = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
+    for clause in several:
         if not isinstance(clause, kinds):
             names = " or ".join(f"tablefeed.{kind.__name__}" for kind in kinds)
             raise IllegalOptionError(option=argument, value=str(clause), explain=f"must be a list of {names}")
-    return found
+        _check(clause, argument)
+        yield clause
+
+
+def _check(clause: Update | Delete | Insert, argument: str) -> None:
+    given: object = None if isinstance(clause, Delete) else clause.set if isinstance(clause, Update) else clause.values
+    if given is not None and not (isinstance(given, Mapping) and given):
+        raise IllegalOptionError(option=argument, value=str(clause), explain="must give columns their new values")
+    named = (*given, *given.values()) if isinstance(given, Mapping) else ()
+    for each in named if clause.where is None else (*named, clause.where):
+        text(each, argument=argument)
 
 
 def column(schema: Struct, name: str, side: str) -> Field:
@@ -88,27 +96,31 @@ def compared(on: str | tuple[str, ...], source: Struct, target: Struct) -> tuple
         shown = " AND ".join(f"{TARGET}.{ours} = {SOURCE}.{theirs}" for theirs, ours in pairs)
     else:
         shown, pairs = on, _equalities(on, source, target)
+    if not isinstance(on, str) and len({ours for _, ours in pairs}) < len(pairs):
+        raise IllegalOptionError(option="on", value=", ".join(on), explain="names a column twice")
     if not pairs:
         explain = f"must compare a column of {SOURCE} with one of {TARGET}, such as target.id = source.id"
         raise IllegalOptionError(option="on", value=shown, explain=explain)
     return shown, pairs
 
 
-def _equalities(text: str, source: Struct, target: Struct) -> list[tuple[str, str]]:
+def _equalities(condition: str, source: Struct, target: Struct) -> list[tuple[str, str]]:
     from sqlglot import exp
 
     from tablefeed.data.sql.parse import parse
 
     try:
-        tree = parse(text)
+        tree = parse(condition)
     except NotExactError as error:
-        raise IllegalOptionError(option="on", value=text, explain=str(error)) from error
+        raise IllegalOptionError(option="on", value=condition, explain=str(error)) from error
     parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
-    pairs: list[tuple[str, str]] = []
+    pairs: dict[str, str] = {}
     for part in parts:
         part = part.unnest()
         if isinstance(part, exp.EQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
             sides = {side.table.lower(): side.name for side in (part.left, part.right)}
             if sides.keys() == {SOURCE, TARGET}:
-                pairs.append((column(source, sides[SOURCE], SOURCE).name, column(target, sides[TARGET], TARGET).name))
-    return pairs
+                # One suffices to find rows by a column: the whole condition decides later.
+                ours = column(target, sides[TARGET], TARGET).name
+                pairs.setdefault(ours, column(source, sides[SOURCE], SOURCE).name)
+    return [(theirs, ours) for ours, theirs in pairs.items()]

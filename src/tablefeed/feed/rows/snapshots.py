@@ -85,11 +85,13 @@ def in_order(
         table = newest()
         known = states.read_state(table).snapshot_at
         latest = None if known is None else known.as_py()
-        found = snapshots(latest) if callable(snapshots) else snapshots
-        if found is None:
+        found: Any = snapshots(latest) if callable(snapshots) else snapshots
+        if found is None and callable(snapshots):
             return Committed(version=table.version)
-        rows, version = found
-        at = _scalar(version)
+        if not isinstance(found, tuple) or len(found) != 2:
+            explain = "must give a snapshot as a pair: its rows and its version"
+            raise IllegalOptionError(option="snapshots", value=str(found), explain=explain)
+        rows, at = found[0], _scalar(found[1])
         if is_applied(table, at):
             return Committed(version=table.version)
         outcome = apply(rows, at)
@@ -100,9 +102,9 @@ def in_order(
 def _scalar(version: Any) -> pa.Scalar:
     try:
         found = pa.scalar(version)
-    except pa.ArrowException:
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         found = pa.scalar(None)
     if not found.is_valid or pa.types.is_boolean(found.type):
         explain = "must come with a version: a number, a text, a date or a time"
-        raise IllegalOptionError(option="snapshots", value=str(version), explain=explain)
+        raise IllegalOptionError(option="snapshots", value=repr(version), explain=explain)
     return found
