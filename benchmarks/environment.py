@@ -54,6 +54,27 @@ def peak_mb() -> float:
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]) / 1024
 
 
+def peaks_mb() -> tuple[float, float, float]:
+    """Gives the peaks of this process, of those that it started, and of all below them, each a sum.
+
+    Processes reach their peaks at different times, and share pages: the sums are at least what was in use at once.
+    """
+    found: dict[int, tuple[int, float]] = {}
+    for file in Path("/proc").glob("[0-9]*/status"):
+        try:
+            status = dict(line.split(":", 1) for line in file.read_text().splitlines())
+        except OSError:
+            continue  # it ended just now
+        found[int(file.parent.name)] = int(status["PPid"]), int(status.get("VmHWM", "0 kB").split()[0]) / 1024
+    own = os.getpid()
+
+    def below(pid: int) -> float:
+        return sum(mb + below(child) for child, (parent, mb) in found.items() if parent == pid)
+
+    started = sum(mb for parent, mb in found.values() if parent == own)
+    return found[own][1], started, below(own) - started
+
+
 def in_a_process(module: str, *arguments: str) -> None:
     """Runs a module in a process of its own, whose memory is none of ours."""
     subprocess.run([sys.executable, "-m", module, *arguments], check=True)

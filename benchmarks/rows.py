@@ -1,7 +1,8 @@
-"""`python -m benchmarks.rows`: what it takes to apply change events to a large table, delta-rs's merge beside us.
+"""`python -m benchmarks.rows`: what it takes to apply change events to a large table, others beside us.
 
-No Spark. Each measurement runs in a process of its own, the two sides alternating, on a copy of a table. Before the
-clock starts, a process applies events to a small table, so that everything is imported.
+Without Spark delta-rs's merge is beside us; on Spark, with `--peer-jars=FOLDER`, the Delta JAR's (micro_batches.py).
+Each measurement runs in a process of its own, the two sides alternating, on a copy of a table. Without Spark, a process
+applies events to a small table before the clock starts, so that everything is imported.
 """
 
 from __future__ import annotations
@@ -13,54 +14,43 @@ import resource
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 import tablefeed
-from benchmarks import environment
-from benchmarks.questions import AtMost
-from benchmarks.source import Figure, Sample, as_markdown
-from benchmarks.turns import facts, keep, measured
+from benchmarks import environment, micro_batches, row_tables
+from benchmarks.questions import AtMost, Side
+from benchmarks.row_tables import ARGUMENTS, TABLES, VECTORS, Order, Size, Workload
+from benchmarks.source import Figure, as_markdown
+from benchmarks.turns import Sample, facts, keep, measured
 from tablefeed.feed.upkeep.background import wait_until_done
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 5
 PACKAGES = ("tablefeed", "pyarrow", "deltalake")
-NEEDED = {"delta.feature.domainMetadata": "supported"}
-VECTORS = {**NEEDED, "delta.enableDeletionVectors": "true"}
-FED = {**VECTORS, "delta.enableChangeDataFeed": "true"}
-TABLES: Mapping[str, Mapping[str, str]] = {"vectors": VECTORS, "fed": FED, "plain": {}}
-"""The tables by name, and their properties; delta-rs cannot write those with vectors or domains."""
-
-CHURN = {**VECTORS, "delta.autoOptimize.autoCompact": "true"}
 EDGE = 50
 """How many batches of the churn are compared at its beginning and at its end."""
 
-Order = Literal["shuffled", "ordered"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """How much is changed: `churn` is the number of rows, of batches and of events in a batch."""
-
-    rows: int
-    files: int
-    updates: int
-    deletes: int
-    inserts: int
-    churn: tuple[int, int, int]
-
-
-FULL = Size(rows=5_000_000, files=20, updates=8_000, deletes=1_000, inserts=1_000, churn=(100_000, 1_000, 100))
-QUICK = Size(rows=100_000, files=20, updates=800, deletes=100, inserts=100, churn=(5_000, 2 * EDGE, 20))
+FULL = Workload(
+    batch=Size(rows=5_000_000, files=20, updates=8_000, deletes=1_000, inserts=1_000),
+    micro_batches=4,
+    large=Size(rows=20_000_000, files=80, updates=1_600_000, deletes=200_000, inserts=200_000),
+    churn=(100_000, 1_000, 100),
+)
+QUICK = Workload(
+    batch=Size(rows=10_000, files=20, updates=80, deletes=10, inserts=10),
+    micro_batches=2,
+    large=Size(rows=20_000, files=4, updates=1_600, deletes=200, inserts=200),
+    churn=(5_000, 2 * EDGE, 20),
+)
+WARM_UP = Size(rows=100, files=2, updates=8, deletes=1, inserts=1)
 
 
 def _figures(key: str, text: str) -> list[Figure]:
@@ -91,91 +81,86 @@ FIGURES = (
         unit="times",
         goal=AtMost(bound=1.1),
     ),
+    *micro_batches.FIGURES,
 )
+
+RATIOS = {
+    "shuffled_s": ("ours_shuffled_s", "delta_rs_shuffled_s"),
+    "shuffled_peak": ("ours_shuffled_peak_mb", "delta_rs_shuffled_peak_mb"),
+    "recording": ("fed_shuffled_s", "ours_shuffled_s"),
+    **micro_batches.RATIOS,
+}
 
 
 def main() -> None:
     """Makes the tables, measures alternately and writes the report; a quick run is small and not kept."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rows", description=__doc__)
-    parser.add_argument("--rounds", type=int, help=f"runs of each measurement ({ROUNDS})")
+    parser.add_argument("--rounds", type=int, help=f"runs of each measurement ({ROUNDS}; of some fewer)")
     parser.add_argument("--quick", action="store_true", help="small tables, each once; nothing is written")
-    parser.add_argument("--measurement", choices=MEASURES, action="append", help="only this; may be repeated")
+    names = [*MEASURES, *ON_SPARK]
+    parser.add_argument("--measurement", choices=names, action="append", help="only this; may be repeated")
+    parser.add_argument(
+        "--peer-jars", type=Path, help="the Delta JAR and what it needs; without, nothing runs on Spark"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
-    parser.add_argument("--scratch", type=Path, help="where tables are made and removed: 2 GB (the system's)")
+    parser.add_argument("--scratch", type=Path, help="where tables are made and removed: 4 GB (the system's)")
     parser.add_argument("--one", nargs=3, metavar=("NAME", "SIZE", "FOLDER"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         name, size, folder = given.one
-        print(json.dumps(MEASURES[name](SIZES[size], Path(folder))))
+        how = (SIZES[size], Path(folder))
+        print(json.dumps(MEASURES[name](*how) if name in MEASURES else ON_SPARK[name](*how, given.peer_jars)))
         return
     rounds, size = given.rounds or (1 if given.quick else ROUNDS), "quick" if given.quick else "full"
-    named = given.measurement or list(MEASURES)
+    named = given.measurement or (list(MEASURES) if given.peer_jars is None else names)
+    if given.peer_jars is None and (on_spark := [name for name in named if name in ON_SPARK]):
+        parser.error(f"{', '.join(on_spark)} needs --peer-jars")
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
-        _make_tables(SIZES[size], Path(scratch))
-        samples = [_round(named, size, scratch) for _ in range(rounds)]
-    page = as_markdown(samples, rounds=rounds, told=facts(PACKAGES), title="Changes of rows", figures=FIGURES)
+        for make in {MAKES[name] for name in named}:
+            make(SIZES[size], Path(scratch))
+        jars = [] if given.peer_jars is None else ["--peer-jars", str(given.peer_jars)]
+        samples = [
+            _round([name for name in named if number < FEWER.get(name, rounds)], size, scratch, jars)
+            for number in range(rounds)
+        ]
+    told, more = facts(PACKAGES), {}
+    if given.peer_jars is not None:
+        more["versions"] = environment.versions(given.peer_jars)
+        told = ", ".join(f"{name} {value}" for name, value in {**more["versions"], **environment.machine()}.items())
+    page = as_markdown(samples, rounds=rounds, told=told, title="Changes of rows", figures=FIGURES)
     if not given.quick:
-        keep("rows", page, given.results, PACKAGES, samples=samples)
+        keep("rows", page, given.results, PACKAGES, **more, samples=samples)
     print(page)
 
 
-def _round(named: list[str], size: str, scratch: str) -> Sample:
+def _round(named: list[str], size: str, scratch: str, jars: list[str]) -> Sample:
     """What one round measures, and the ratios of it."""
     sample: Sample = {}
     for name in named:
-        sample |= measured("benchmarks.rows", name, size, scratch)
-    ratios = {
-        "shuffled_s": ("ours_shuffled_s", "delta_rs_shuffled_s"),
-        "shuffled_peak": ("ours_shuffled_peak_mb", "delta_rs_shuffled_peak_mb"),
-        "recording": ("fed_shuffled_s", "ours_shuffled_s"),
-    }
+        sample |= measured("benchmarks.rows", name, size, scratch, *jars)
     return sample | {
-        key: sample[one] / sample[other] for key, (one, other) in ratios.items() if {one, other} <= {*sample}
+        key: sample[one] / sample[other] for key, (one, other) in RATIOS.items() if {one, other} <= {*sample}
     }
 
 
-# --- the tables and the events --------------------------------------------------------------------------------------
-
-
-def _make_tables(size: Size, folder: Path) -> None:
+def _make_tables(workload: Workload, folder: Path) -> None:
     for name, properties in TABLES.items():
-        _make(folder / name / "shuffled", size.rows, size.files, properties, shuffled=True)
-        if name != "fed":
-            _make(folder / name / "ordered", size.rows, size.files, properties, shuffled=False)
+        for order in micro_batches.ORDERS:
+            row_tables.make(folder / name / order, workload.batch, properties, order)
+    for order in micro_batches.ORDERS:
+        events = folder / "events" / order
+        events.mkdir(parents=True)
+        for number in range(workload.micro_batches):
+            pq.write_table(row_tables.events(workload.batch, order, number), events / f"{number}.parquet")
 
 
-def _make(table: Path, rows: int, files: int, properties: Mapping[str, str], *, shuffled: bool) -> None:
-    """A table with the ids from 0 on and the key 0 in each row."""
-    random = np.random.default_rng(1)
-    ids = random.permutation(rows) if shuffled else np.arange(rows)
-    for part in np.array_split(ids, files):
-        tablefeed.append(table, _rows(part, 0, random), properties=dict(properties))
-
-
-def _rows(ids: np.ndarray, key: int, random: np.random.Generator) -> pa.Table:
-    letters = pa.array(random.integers(0, 10**15, len(ids))).cast(pa.string())
-    names = pc.utf8_slice_codeunits(pc.utf8_lpad(letters, 20, "n"), 0, 20)
-    keys = np.full(len(ids), key, np.int64)
-    return pa.table({"id": ids.astype(np.int64), "key": keys, "value": random.random(len(ids)), "name": names})
-
-
-def _events(size: Size, order: Order) -> pa.Table:
-    """Events with the key 1: updates and deletes of rows of all files, or of the first; inserts of new ids."""
-    random = np.random.default_rng(2)
-    among = size.rows if order == "shuffled" else size.rows // size.files
-    ids = random.choice(among, size.updates + size.deletes, replace=False)
-    ids = np.concatenate([ids, size.rows + np.arange(size.inserts)])
-    ops = ["u"] * size.updates + ["d"] * size.deletes + ["u"] * size.inserts
-    return _rows(ids, 1, random).append_column("op", pa.array(ops))
-
-
-# --- the two sides --------------------------------------------------------------------------------------------------
+# --- the two sides without Spark ------------------------------------------------------------------------------------
 
 
 def by_tablefeed(table: Path, events: pa.Table) -> object:
-    """One batch of events; their key is their sequence."""
-    how = {"keys": "id", "sequence_by": "key", "except_column_list": ["op"]}
-    return tablefeed.apply_changes(table, events, apply_as_deletes="op = 'd'", **how)
+    """One batch of events."""
+    how: dict[str, Any] = ARGUMENTS  # Any: each argument has its own type
+    return tablefeed.apply_changes(table, events, **how)
 
 
 def by_delta_rs(table: Path, events: pa.Table) -> object:
@@ -189,35 +174,33 @@ def by_delta_rs(table: Path, events: pa.Table) -> object:
 
 
 def changed(
-    key: str, apply: Callable[[Path, pa.Table], object], made: str, order: Order, size: Size, folder: Path
+    key: str, apply: Callable[[Path, pa.Table], object], made: str, order: Order, workload: Workload, folder: Path
 ) -> Sample:
     """One batch on a copy of a table."""
-    small, copy = folder / "small", folder / "copy"
-    _make(small, 100, 2, TABLES[made], shuffled=True)
-    apply(small, _events(Size(rows=100, files=2, updates=8, deletes=1, inserts=1, churn=(0, 0, 0)), order))
-    shutil.copytree(folder / made / order, copy, copy_function=os.link)  # nobody writes into a file that is there
-    events = _events(size, order)
+    small = folder / "small"
+    row_tables.make(small, WARM_UP, TABLES[made], "shuffled")
+    apply(small, row_tables.events(WARM_UP, order))
+    copy = row_tables.copied(folder / made / order, folder / "copy")
+    events = pq.read_table(folder / "events" / order / "0.parquet")
     begun, begun_cpu = time.perf_counter(), _cpu_s()
     apply(copy, events)
     seconds, cpu_s, peak_mb = time.perf_counter() - begun, _cpu_s() - begun_cpu, environment.peak_mb()
     wait_until_done()
-    keys = tablefeed.open_table(copy).to_arrow(columns=["key"])["key"]
-    found = (len(keys), pc.sum(keys).as_py())
-    if found != (size.rows - size.deletes + size.inserts, size.updates + size.inserts):
-        raise SystemExit(f"{key}: {found} are not the rows that the events make")
+    row_tables.check(copy, workload.batch, 1, what=key)
     shutil.rmtree(small)
     shutil.rmtree(copy)
     return {f"{key}_s": seconds, f"{key}_cpu_s": cpu_s, f"{key}_peak_mb": peak_mb}
 
 
-def churn(size: Size, folder: Path) -> Sample:
+def churn(workload: Workload, folder: Path) -> Sample:
     """Batch after batch of updates to one table, whose small files are folded behind them."""
-    table, (rows, batches, events) = folder / "churn", size.churn
-    _make(table, rows, 1, CHURN, shuffled=True)
+    table, (rows, batches, events) = folder / "churn", workload.churn
+    size = Size(rows=rows, files=1, updates=events, deletes=0, inserts=0)
+    row_tables.make(table, size, {**VECTORS, "delta.autoOptimize.autoCompact": "true"}, "shuffled")
     random, taken, resident = np.random.default_rng(3), [], []
     for number in range(batches + 10):  # the first ten do not count
         ids = random.choice(rows, events, replace=False)
-        batch = _rows(ids, number + 1, random).append_column("op", pa.repeat("u", events))
+        batch = row_tables.rows_of(ids, number + 1, random).append_column("op", pa.repeat("u", events))
         begun = time.perf_counter()
         by_tablefeed(table, batch)
         taken.append((time.perf_counter() - begun) * 1000)
@@ -244,7 +227,7 @@ def _resident_mb() -> float:
 
 
 SIZES = {"full": FULL, "quick": QUICK}
-MEASURES: dict[str, Callable[[Size, Path], Sample]] = {
+MEASURES: dict[str, Callable[[Workload, Path], Sample]] = {
     "shuffled": partial(changed, "ours_shuffled", by_tablefeed, "vectors", "shuffled"),
     "shuffled-delta-rs": partial(changed, "delta_rs_shuffled", by_delta_rs, "plain", "shuffled"),
     "shuffled-fed": partial(changed, "fed_shuffled", by_tablefeed, "fed", "shuffled"),
@@ -252,6 +235,19 @@ MEASURES: dict[str, Callable[[Size, Path], Sample]] = {
     "ordered-delta-rs": partial(changed, "delta_rs_ordered", by_delta_rs, "plain", "ordered"),
     "churn": churn,
 }
+ON_SPARK: dict[str, Callable[[Workload, Path, Path], Sample]] = {
+    "micro-batches": partial(micro_batches.micro_batches, Side.OURS),
+    "micro-batches-jar": partial(micro_batches.micro_batches, Side.JAR),
+    "large": partial(micro_batches.large, Side.OURS),
+    "large-jar": partial(micro_batches.large, Side.JAR),
+}
+MAKES: dict[str, Callable[[Workload, Path], None]] = {
+    **dict.fromkeys([*MEASURES, *ON_SPARK], _make_tables),
+    "churn": lambda _workload, _folder: None,
+    **dict.fromkeys(["large", "large-jar"], micro_batches.make_large),
+}
+FEWER = {"churn": 2, "large": 1, "large-jar": 1}
+"""What is measured in the first rounds only: it takes long, and is compared with itself or with a bound."""
 
 
 if __name__ == "__main__":

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 CORES = 2
 
+LOCAL = f"local[{CORES}]"
+"""The driver and all tasks in one JVM."""
+
+CLUSTER = f"local-cluster[1,{CORES},4096]"
+"""The driver and one executor, each in a JVM of its own."""
+
 FORMATS = {Side.OURS: "tablefeed", Side.JAR: "delta"}
 """What a side is called in `format(...)`."""
 
@@ -27,7 +33,7 @@ _BOTH = {
 }
 
 
-def start_session(side: Side, setting: Setting, *, scratch: Path, jars: Path) -> SparkSession:
+def start_session(side: Side, setting: Setting, *, scratch: Path, jars: Path, master: str = LOCAL) -> SparkSession:
     """Starts this process's one session. Both are set for a machine of this size, as a user of one would."""
     from pyspark.sql import SparkSession
 
@@ -38,7 +44,7 @@ def start_session(side: Side, setting: Setting, *, scratch: Path, jars: Path) ->
         conf["spark.python.unix.domain.socket.enabled"] = "true"
     if side is Side.JAR:
         conf |= _jar_conf(jars)
-    builder = SparkSession.builder.appName(f"benchmark of {side}").master(f"local[{CORES}]")
+    builder = SparkSession.builder.appName(f"benchmark of {side}").master(master)
     for key, value in conf.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

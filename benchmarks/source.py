@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import planner
 from benchmarks.questions import AtMost
 from benchmarks.report import number
 from benchmarks.turns import facts, keep, measured
@@ -64,6 +63,8 @@ Sample = Mapping[str, float]
 
 def main() -> None:
     """Makes the tables, measures by turns and writes the report; a quick run is printed and not kept."""
+    from benchmarks import planner  # it imports delta-rs, whose memory is none of those who only write a page
+
     parser = argparse.ArgumentParser(prog="python -m benchmarks.source", description=__doc__)
     parser.add_argument("--rounds", type=int, help=f"runs of each measurement ({ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="each once; nothing is written")

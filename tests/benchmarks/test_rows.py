@@ -1,0 +1,43 @@
+"""The quick runs of `python -m benchmarks.rows`: each number that a figure promises is measured."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from benchmarks import micro_batches, rows
+
+ROOT = Path(__file__).parents[2]
+
+
+def quick(*arguments: str) -> Collection[str]:
+    """What the page of a quick run has figures of."""
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.rows", "--quick", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return [line.split(" | ")[0].removeprefix("| ") for line in ended.stdout.splitlines() if line.startswith("| ")][2:]
+
+
+@pytest.mark.slow
+def test_a_run_without_spark_has_each_figure_that_needs_no_spark() -> None:
+    expected = [figure.text for figure in rows.FIGURES if figure not in micro_batches.FIGURES]
+    assert quick() == expected
+
+
+@pytest.mark.peer
+def test_a_run_with_the_jar_has_each_figure_of_spark(pytestconfig: pytest.Config) -> None:
+    measurements = [part for name in rows.ON_SPARK for part in ("--measurement", name)]
+    jars = pytestconfig.getoption("--peer-jars").resolve()
+    assert quick(*measurements, f"--peer-jars={jars}") == [figure.text for figure in micro_batches.FIGURES]
