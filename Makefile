@@ -19,8 +19,9 @@ CODE := src tests $(wildcard examples benchmarks scripts)
 help: ## lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: $(VENV)/.installed ## copies a Delta table exactly once, killed half-way, on real data
+demo: $(VENV)/.installed ## copies a table, and applies change events to one, exactly once, killed half-way, on real data
 	@$(JAVA) $(PYTHON) examples/demo.py
+	@$(JAVA) $(PYTHON) examples/changing_flights.py
 
 test: lint ## lint, and all tests except the comparison with the Delta JAR
 	@$(JAVA) $(PYTHON) -m pytest -m "not peer" $(BY_TWO)
