@@ -18,7 +18,7 @@ from tablefeed.feed.api.row_changes import asking, change
 from tablefeed.feed.rows.apply import check, joined
 from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.attempts import changeable
-from tablefeed.feed.rows.divided import Aside, Sizes, applied, delete_asides, in_chunks, set_aside, sweep
+from tablefeed.feed.rows.divided import Aside, Sizes, applied, delete_asides, in_chunks, set_aside
 from tablefeed.feed.rows.folding import Folding
 from tablefeed.feed.rows.incoming import batch_of
 from tablefeed.feed.snapshot.known_state import newest_state
@@ -121,7 +121,7 @@ class _Changes:
         chunks = in_chunks(batches, self.sizes.task)
         with naming(log.url), named_as_options():
             events = (batch_of(chunk, self.asked, self.target, self.partition_columns).events for chunk in chunks)
-            aside = set_aside(events, self.how, log.store, task=task, txn=txn, sizes=self.sizes)
+            aside = set_aside(events, self.how, log.store, task=task, sizes=self.sizes)
         return EventsSetAside(aside=aside, how=self.how, txn=txn)
 
     @waited_for()
@@ -153,8 +153,6 @@ class _Changes:
             change(log, state, prepared, txn=txn)
         finally:
             delete_asides(log.store, asides)
-        if txn is not None and any(aside.path is not None for aside in asides):
-            sweep(log.store, txn)
 
     def abandon(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Deletes the tasks' files. A commit that still runs then fails, because events are missing."""

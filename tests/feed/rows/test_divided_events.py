@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import tablefeed
 from feed.rows.test_appliers_among_others import ASKED
 from feed.rows.test_apply_changes import Event, a_target, apply, events, rows
 from support.faulty_store import FaultyStore
@@ -24,19 +26,16 @@ from tablefeed.feed.rows.divided import (
     delete_asides,
     in_chunks,
     set_aside,
-    sweep,
 )
 from tablefeed.feed.rows.events import BUCKETS, key_buckets
 from tablefeed.feed.rows.folding import Ties
 from tablefeed.feed.rows.incoming import batch_of
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.write.target_rows import TargetRows
-from tablefeed.model.actions import Txn
 from tablefeed.store import LocalStore
 
 NO_FILES = Sizes()
 FILES = Sizes(report=0, task=1_000, group=4_000)
-TXN = Txn(app_id="query", txn_version=7)
 
 
 class Sink:
@@ -54,10 +53,10 @@ class Sink:
         snapshot = self.target.snapshot
         return batch_of(given, self.asked, snapshot.schema, snapshot.metadata.partition_columns)
 
-    def aside(self, *given: Event, task: int = 0, txn: Txn | None = TXN) -> Aside:
+    def aside(self, *given: Event, task: int = 0) -> Aside:
         chunks = in_chunks(events(*given).to_batches(max_chunksize=10), self.sizes.task)
         found = (self._batch(chunk).events for chunk in chunks)
-        aside = set_aside(found, self.how, self.store, task=task, txn=txn, sizes=self.sizes)
+        aside = set_aside(found, self.how, self.store, task=task, sizes=self.sizes)
         kept: Aside = pickle.loads(pickle.dumps(aside))  # noqa: S301 - our own
         return kept
 
@@ -163,16 +162,19 @@ def test_events_that_are_gone_or_damaged_are_never_taken_for_none(tmp_path: Path
         with pytest.raises(DataFileError, match="Run the batch again"):
             sink.applied(one, other)
         assert not list(Path(url).glob("part-*"))
+    few = sink.aside(*updates([1]), task=2)
+    with pytest.raises(DataFileError, match="101 of 102 events were found"):
+        sink.applied(one, replace(few, row_count=2))
+    assert not list(Path(url).glob("part-*"))
 
 
-def test_the_files_of_a_batch_are_deleted_and_those_that_its_killed_tasks_left(tmp_path: Path) -> None:
+def test_the_files_of_a_batch_are_deleted_and_those_of_killed_tasks_are_left_to_vacuum(tmp_path: Path) -> None:
     sink = Sink(url := a_target(tmp_path))
-    given = updates(range(50))
-    sink.aside(*given, txn=Txn(app_id="query", txn_version=6))  # of a batch before, whose process was killed
-    sink.aside(*given)  # of a task that was killed
-    ours = sink.aside(*given)
-    others = [Txn(app_id="query", txn_version=8), Txn(app_id="other", txn_version=1), None]
-    kept = [sink.aside(*given, txn=txn).path for txn in others]
-    delete_asides(sink.store, [ours])
-    sweep(sink.store, TXN)
-    assert [str(path) for path in files(url)] == sorted(f"{url}/{path}" for path in kept)
+    killed, ours = sink.aside(*updates(range(50))), sink.aside(*updates(range(50)))
+    delete_asides(sink.store, [ours, sink.aside(*updates([1]), task=1)])
+    assert [str(path) for path in files(url)] == [f"{url}/{killed.path}"]
+    tablefeed.vacuum(url)
+    assert len(files(url)) == 1
+    os.utime(f"{url}/{killed.path}", (0, 0))
+    tablefeed.vacuum(url)
+    assert files(url) == []

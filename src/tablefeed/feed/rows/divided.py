@@ -3,29 +3,26 @@
 A task gets events of any keys. It puts them into a file below `EVENTS_DIR`; each record batch there has events of one
 bucket of keys. A few events go with the task's report instead. The process that commits reads the buckets of all tasks,
 one group after the other, so that its memory does not grow with the batch. No log names these files. They are deleted
-once the batch is applied or given up: a batch that runs again gets its events again. VACUUM leaves folders alone whose
-name begins with `_`.
+once the batch is applied or given up: a batch that runs again gets its events again. Vacuum deletes those of processes
+that were killed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, takewhile
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.errors import TABLE, DataFileError, ObjectNotFoundError, StoreError
+from tablefeed.errors import TABLE, DataFileError, ObjectNotFoundError
 from tablefeed.feed.rows.apply import Batch, Part, applied_part
 from tablefeed.feed.rows.events import BUCKETS, key_buckets
 from tablefeed.feed.rows.folding import KIND, Folding, Kind
 from tablefeed.feed.write.orphans import delete_orphans, deleted_on_error
 from tablefeed.feed.write.target_rows import TargetRows
-from tablefeed.model.actions import Txn
 from tablefeed.store import Store, Within
 
 EVENTS_DIR = "_tablefeed/events"
@@ -33,11 +30,14 @@ EVENTS_DIR = "_tablefeed/events"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How many bytes of events go with a report at most, are in a task's memory, and are applied at once."""
+    """How many bytes of events go with a report at most, are in a task's memory, and are applied at once.
+
+    To apply events takes some seven times their bytes. Each group of them reads the key columns of the table anew.
+    """
 
     report: int = 1 << 20
     task: int = 32 << 20
-    group: int = 128 << 20
+    group: int = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,7 @@ def in_chunks(batches: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[pa
         yield pa.Table.from_batches(held)
 
 
-def set_aside(
-    chunks: Iterator[pa.Table], how: Folding, store: Store, *, task: int, txn: Txn | None, sizes: Sizes
-) -> Aside:
+def set_aside(chunks: Iterator[pa.Table], how: Folding, store: Store, *, task: int, sizes: Sizes) -> Aside:
     """Keeps the events of one task for the process that commits, durable when this returns. No chunk is empty."""
     aside = Aside(task=task)
     first, second = next(chunks, None), next(chunks, None)
@@ -84,7 +82,7 @@ def set_aside(
         with pa.ipc.new_stream(sink, first.schema) as writer:
             writer.write_table(first)
         return replace(_counting(aside, first), data=sink.getvalue().to_pybytes())
-    path = f"{EVENTS_DIR}/{_name(txn)}-{uuid.uuid4()}.arrow"
+    path = f"{EVENTS_DIR}/{uuid.uuid4()}.arrow"
     buckets: list[int] = []
     with (
         store.create(path, within=Within(directory="")) as handle,
@@ -121,22 +119,6 @@ def delete_asides(store: Store, asides: Iterable[Aside]) -> None:
     delete_orphans(store, (aside.path for aside in asides if aside.path is not None))
 
 
-def sweep(store: Store, txn: Txn) -> None:
-    """Deletes what killed tasks of `txn`, which is committed, and of earlier ones left behind. It never fails."""
-    last = _name(txn)
-    with suppress(StoreError):  # as for any file that no commit names: it stays
-        found = (entry.name for entry in store.list(EVENTS_DIR, start=last.partition("-")[0]))
-        names = takewhile(lambda name: name[: len(last)] <= last, found)
-        delete_orphans(store, [f"{EVENTS_DIR}/{name}" for name in names])
-
-
-def _name(txn: Txn | None) -> str:
-    """How the names of a batch's files begin: those of an application sort together, and by its versions."""
-    if txn is None:
-        return "once"
-    return f"{hashlib.sha256(txn.app_id.encode()).hexdigest()[:32]}-{txn.txn_version:020}"
-
-
 def _counting(aside: Aside, events: pa.Table) -> Aside:
     return replace(
         aside,
@@ -158,7 +140,7 @@ def _divided(events: pa.Table, how: Folding) -> Iterator[tuple[int, pa.RecordBat
 
 
 def _groups(asides: Sequence[Aside], sizes: Sizes) -> Iterator[frozenset[int]]:
-    """Gives the buckets that are applied at once. Each group reads the keys of the table anew, so few are better."""
+    """Gives the buckets that are applied at once."""
     size_bytes = sum(aside.size_bytes for aside in asides)
     count = 1 if any(aside.truncates for aside in asides) else min(BUCKETS, 1 + size_bytes // sizes.group)
     for group in range(count):
