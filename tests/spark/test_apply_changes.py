@@ -209,3 +209,14 @@ def test_snapshots_are_applied_in_their_order_by_several_tasks(session: SparkSes
     now = sorted((row["id"], row["v"]) for row in found if row["__END_AT"] is None)
     assert (done, now) == (Committed(version=Version(2)), second)
     assert sorted(row["id"] for row in found if row["__END_AT"] == 20) == [0, 1, 2, 3, 5, 7]
+
+
+def test_26_columns_that_the_table_lacks_are_added_by_the_commit_of_several_tasks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target = a_target(tmp_path, properties={"delta.columnMapping.mode": "name"})
+    apply(target, (1, "a", 1, "u"))
+    changes = batch(spark, (1, "A", 2, "u"), (2, "b", 2, "u"), (3, "c", 2, "u")).selectExpr("*", "id * 10 AS x")
+    tablefeed.spark.apply_changes(changes, target, **ARGUMENTS, merge_schema=True, tasks=3)
+    assert rows(target) == [(1, "A", 2, 10), (2, "b", 2, 20), (3, "c", 2, 30)]
+    assert tablefeed.open_table(target).version == 2

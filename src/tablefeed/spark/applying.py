@@ -22,7 +22,7 @@ from tablefeed.feed.rows.asking import Asking, Source
 from tablefeed.feed.rows.attempts import changeable
 from tablefeed.feed.rows.envelopes import unwrapped
 from tablefeed.feed.rows.folding import END_AT, Folding
-from tablefeed.feed.rows.incoming import batch_of
+from tablefeed.feed.rows.incoming import batch_of, with_new_columns
 from tablefeed.feed.rows.snapshots import IS_GONE, in_order, is_applied
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.known_state import newest_state
@@ -30,7 +30,7 @@ from tablefeed.feed.stream.query_id import query_id
 from tablefeed.feed.upkeep.after_commit import now_ms
 from tablefeed.feed.upkeep.background import waited_for
 from tablefeed.feed.write.target_rows import TargetRows
-from tablefeed.model.actions import Txn, Version
+from tablefeed.model.actions import Metadata, Protocol, Txn, Version
 from tablefeed.model.outcome import Committed
 from tablefeed.model.schema import Struct
 from tablefeed.spark.options import STORAGE_PREFIX
@@ -69,6 +69,7 @@ def apply_changes(
     track_history_column_list: Sequence[str] | None = None,
     track_history_except_column_list: Sequence[str] | None = None,
     ties: Literal["fail", "last"] = "fail",
+    merge_schema: bool = False,
     checkpoint_location: str | None = None,
     trigger: Mapping[str, Any] | None = None,
     query_name: str | None = None,
@@ -100,6 +101,7 @@ def apply_changes(
         track_history_column_list=track_history_column_list,
         track_history_except_column_list=track_history_except_column_list,
         ties=ties,
+        merge_schema=merge_schema,
     )
     work = _Work(
         location=location(target),
@@ -179,6 +181,7 @@ class _Work:
         """Raises as `apply` does for events of the columns of `changes`, whatever they are."""
         with naming(self.location):
             target = TargetRows(_snapshot(self.location, self.storage_options, None))
+            target = with_new_columns(target, _arrow_schema(changes), self.asked)
             check(target, self._folding(changes, target))
 
     @waited_for()
@@ -189,9 +192,10 @@ class _Work:
         def prepared(target: TargetRows) -> Transaction | None:
             if self.asked.snapshot_at is not None and is_applied(target.snapshot, self.asked.snapshot_at):
                 return None
+            target = with_new_columns(target, _arrow_schema(changes), self.asked)
             how = self._folding(changes, target)
             check(target, how)
-            parts = self._parts(self._with_deletes(changes, how, target.snapshot), how, target.snapshot.version)
+            parts = self._parts(self._with_deletes(changes, how, target.snapshot), how, target)
             return joined(target, parts, how, txn=txn, now_ms=now_ms())
 
         return change(log, state, prepared, txn=txn)
@@ -208,17 +212,19 @@ class _Work:
     def _folding(self, changes: DataFrame, target: TargetRows) -> Folding:
         return self._batch(_arrow_schema(changes).empty_table(), target.snapshot).how
 
-    def _parts(self, changes: DataFrame, how: Folding, version: Version) -> list[Part]:
+    def _parts(self, changes: DataFrame, how: Folding, target: TargetRows) -> list[Part]:
         """Runs the tasks; each has all events of its keys."""
         tasks = self.tasks or _tasks_at_once(changes)
-        changes, work = self._with_keys(changes, version)
+        changes, work = self._with_keys(changes, target.snapshot.schema)
         truncates = work.asked.apply_as_truncates
         if truncates is not None and not changes.where(truncates).isEmpty():
             tasks = 1  # a truncate takes rows of any key
         # Texts and no functions of pyspark.sql: a process may have a session of each kind, classic and Connect.
         rows = changes.selectExpr("*", f"monotonically_increasing_id() AS {_ORDER}")
         divided = rows.repartition(tasks, *(f"`{name}`" for name in how.keys))
-        task = _Task(work=work, version=version, now_ms=now_ms())
+        snapshot, version = target.snapshot, target.snapshot.version
+        after = None if target.before is snapshot else (snapshot.metadata, snapshot.protocol)
+        task = _Task(work=work, version=version, after=after, now_ms=now_ms())
         found = divided.mapInArrow(task, "part binary").toArrow()
         # What our own tasks made in this query.
         return [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
@@ -235,13 +241,12 @@ class _Work:
         deletes = known.selectExpr(*(f"`{name}`" for name in how.keys), f"true AS {IS_GONE}")
         return changes.selectExpr("*", f"false AS {IS_GONE}").unionByName(deletes, allowMissingColumns=True)
 
-    def _with_keys(self, changes: DataFrame, version: Version) -> tuple[DataFrame, _Work]:
+    def _with_keys(self, changes: DataFrame, schema: Struct) -> tuple[DataFrame, _Work]:
         """Gives the changes with their keys as columns, and the work that is then to do. Tasks open the envelopes."""
         if self.asked.source is not Source.DEBEZIUM:
             return changes, self
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        schema = _snapshot(self.location, self.storage_options, version).schema
         plain, asked = unwrapped(_arrow_schema(changes).empty_table(), self.asked, schema)
         task = _Unwrap(location=self.location, asked=self.asked, schema=schema)
         return changes.mapInArrow(task, from_arrow_schema(plain.schema)), replace(self, asked=asked)
@@ -249,7 +254,7 @@ class _Work:
     def _batch(self, events: pa.Table, snapshot: Snapshot) -> Batch:
         return batch_of(events, self.asked, snapshot.schema, snapshot.metadata.partition_columns)
 
-    def part(self, batches: Iterator[pa.RecordBatch], version: Version, *, now: int) -> Part | None:
+    def part(self, batches: Iterator[pa.RecordBatch], task_of: _Task) -> Part | None:
         """Applies the events of one task; None where it has none."""
         from pyspark import TaskContext
 
@@ -257,11 +262,14 @@ class _Work:
         if not sum(batch.num_rows for batch in found):
             return None
         events = pa.Table.from_batches(found).sort_by(_ORDER).drop_columns([_ORDER])
-        snapshot = _snapshot(self.location, self.storage_options, version)
+        before = snapshot = _snapshot(self.location, self.storage_options, task_of.version)
+        if task_of.after is not None:
+            snapshot = replace(before, metadata=task_of.after[0], protocol=task_of.after[1])
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         with naming(self.location):
-            return applied_part(TargetRows(snapshot), self._batch(events, snapshot), task=task, now_ms=now)
+            target = TargetRows(snapshot, before)
+            return applied_part(target, self._batch(events, snapshot), task=task, now_ms=task_of.now_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,14 +289,15 @@ class _Unwrap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """What a task of Spark calls with its events."""
+    """What a task of Spark calls with its events. `after` is what the commit makes of the table's metadata."""
 
     work: _Work
     version: Version
+    after: tuple[Metadata, Protocol] | None
     now_ms: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        part = self.work.part(batches, self.version, now=self.now_ms)
+        part = self.work.part(batches, self)
         if part is not None:
             yield pa.record_batch({"part": pa.array([pickle.dumps(part)], pa.binary())})
 

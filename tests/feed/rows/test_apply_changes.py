@@ -515,3 +515,47 @@ def test_a_key_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
     changes = pa.table({"id": broken, "v": ["a", "b"], "ts": [1, 1]})
     with pytest.raises(TablefeedError, match=r"key id=\\xff at sequence 1 differ"):
         tablefeed.apply_changes(url, changes, keys="id", sequence_by="ts", except_column_list=["ts"])
+
+
+# --- columns that come later ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_26_columns_that_the_table_lacks_are_added_with_the_batch_where_asked(tmp_path: Path, mapping: str) -> None:
+    mapped = {} if mapping == "none" else {"delta.columnMapping.mode": mapping}
+    url = a_target(tmp_path, properties={**VECTORS, **FED, **mapped})
+    apply(url, (1, "a", 1, "u"), (2, "b", 1, "u"))
+    changes = events((1, "A", 2, "u"), (3, "c", 2, "u")).append_column("New", pa.array(["x", "y"]))
+    arguments: dict[str, Any] = {"keys": "id", "sequence_by": "ts", "except_column_list": ["op"]}
+    with pytest.raises(SchemaMismatchError, match=r"lacks: New\..*merge_schema=True"):
+        tablefeed.apply_changes(url, changes, **arguments)
+    tablefeed.apply_changes(url, changes, **arguments, merge_schema=True)
+    assert (rows(url), tablefeed.open_table(url).version) == (
+        [(1, "A", 2, "x"), (2, "b", 1, None), (3, "c", 2, "y")],
+        2,
+    )
+    again = changes.rename_columns(["ID", "V", "Ts", "op", "nEW"])
+    tablefeed.apply_changes(url, again, **{**arguments, "keys": "Id"}, merge_schema=True)
+    assert tablefeed.open_table(url).schema.names == ["id", "v", "ts", "New"]
+    assert DeltaTable(url).version() == 2
+
+
+def test_26_a_column_that_is_added_is_left_alone_by_nulls_as_the_others_are(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    arguments: dict[str, Any] = {"keys": "id", "sequence_by": "ts", "except_column_list": ["op"], "merge_schema": True}
+    arguments |= {"ignore_null_updates": True}
+    tablefeed.apply_changes(url, events((1, "a", 5, "u"), (2, "b", 5, "u")), **arguments)
+    changes = events((1, None, 7, "u"), (2, None, 3, "u")).append_column("w", pa.array(["x", "y"]))
+    tablefeed.apply_changes(url, changes, **arguments)
+    tablefeed.apply_changes(url, changes.set_column(2, "ts", pa.array([6, 2])), **arguments)
+    assert rows(url) == [(1, "a", 7, "x"), (2, "b", 5, "y")]
+    with pytest.raises(SchemaMismatchError, match="AUTOCDC_STATE_DRIFT"):
+        tablefeed.apply_changes(url, changes, **{**arguments, "ignore_null_updates": False})
+
+
+def test_26_two_columns_of_the_changes_that_differ_in_case_alone_are_refused(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    changes = events((1, "a", 1, "u")).append_column("V", pa.array(["b"]))
+    with pytest.raises(SchemaMismatchError, match="two columns v and V"):
+        tablefeed.apply_changes(url, changes, keys="id", sequence_by="ts", except_column_list=["op"], merge_schema=True)
+    assert rows(url) == []

@@ -210,6 +210,21 @@ def test_20_an_absent_field_leaves_the_value_and_a_null_is_a_value(tmp_path: Pat
     assert rows(url) == [(1, None, "z"), (2, "B", "y")]
 
 
+def test_26_json_fills_a_column_that_the_table_got_later(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    debezium(url, as_json(change("c", 1, after={"id": 1, "v": "a"})))
+    tablefeed.alter(url, add_columns=pa.schema([("w", pa.string())]))
+    debezium(url, as_json(change("u", 3, after={"id": 1, "v": "b"}), change("u", 2, after={"id": 1, "w": "x"})))
+    assert rows(url) == [(1, "b", "x")]
+
+
+@pytest.mark.parametrize("form", [as_columns, as_one_column])
+def test_26_a_column_of_debezium_is_added_where_asked(tmp_path: Path, form: Any) -> None:
+    url = a_target(tmp_path, {"id": pa.int64()})
+    debezium(url, form(change("c", 1, after={"id": 1, "v": "a"})), merge_schema=True)
+    assert rows(url) == [(1, "a")]
+
+
 @pytest.mark.parametrize("form", [as_columns, as_one_column])
 def test_20_a_value_that_the_database_did_not_give_is_left_as_it_is(tmp_path: Path, form: Any) -> None:
     url = a_target(tmp_path)

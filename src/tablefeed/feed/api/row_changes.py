@@ -16,7 +16,7 @@ from tablefeed.feed.rows.asking import Asking, Source
 from tablefeed.feed.rows.attempts import changeable, run
 from tablefeed.feed.rows.delete import deletion
 from tablefeed.feed.rows.folding import Ties
-from tablefeed.feed.rows.incoming import batch_of
+from tablefeed.feed.rows.incoming import batch_of, with_new_columns
 from tablefeed.feed.rows.merge import merging
 from tablefeed.feed.rows.merge_clauses import Delete, Insert, Merging, Update, clauses
 from tablefeed.feed.rows.snapshots import AT, in_order, is_applied, with_deletes
@@ -143,6 +143,7 @@ def apply_changes(
     track_history_column_list: Sequence[str] | None = None,
     track_history_except_column_list: Sequence[str] | None = None,
     ties: Literal["fail", "last"] = "fail",
+    merge_schema: bool = False,
     app_id: str | None = None,
     txn_version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -158,6 +159,8 @@ def apply_changes(
     it was. With `stored_as_scd_type` 2 the table keeps each version of a row, from __START_AT up to __END_AT; the
     tracked columns decide which changes begin a version. Two events of a key with one sequence and different values are
     refused; with `ties` "last" the last of the batch counts.
+
+    With `merge_schema` the commit adds the columns of the changes that the table lacks.
 
     `source` says whose changes these are, and fills in what else is left out: "tablefeed" for a change feed as
     `tablefeed.changes` and `readChangeFeed` give it, "changes" for that of Spark's `changes()`, "debezium" for
@@ -182,11 +185,13 @@ def apply_changes(
         track_history_column_list=track_history_column_list,
         track_history_except_column_list=track_history_except_column_list,
         ties=ties,
+        merge_schema=merge_schema,
     )
     log, state = newest_state(location(url), store_options(storage_options))
     events = reader_of(changes, log.url).read_all()
 
     def prepared(target: TargetRows) -> Transaction | None:
+        target = with_new_columns(target, events.schema, asked)
         snapshot = target.snapshot
         batch = batch_of(events, asked, snapshot.schema, snapshot.metadata.partition_columns)
         check(target, batch.how)
@@ -292,6 +297,7 @@ def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of 
         ignore_null_updates_except_column_list=names("ignore_null_updates_except_column_list"),
         track_history_column_list=names("track_history_column_list"),
         track_history_except_column_list=names("track_history_except_column_list"),
+        merge_schema=switch(given["merge_schema"], argument="merge_schema"),
         ignore_null_updates=switch(given["ignore_null_updates"], argument="ignore_null_updates"),
         stored_as_scd_type=given["stored_as_scd_type"],
         ties=word(Ties, given["ties"], argument="ties"),
@@ -301,7 +307,7 @@ def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of 
 def asking_of_snapshots(**given: Any) -> Asking:  # Any: as above
     """Does as `asking`, for the arguments of `apply_changes_from_snapshot`."""
     left_out = dict.fromkeys(field.name for field in fields(Asking))
-    fixed = {"sequence_by": AT, "ignore_null_updates": False, "ties": Ties.FAIL}
+    fixed = {"sequence_by": AT, "ignore_null_updates": False, "merge_schema": False, "ties": Ties.FAIL}
     return asking(**{**left_out, **fixed, **given})
 
 

@@ -30,7 +30,7 @@ from tablefeed.feed.write.orphans import deleted_on_error
 from tablefeed.feed.write.row_rules import filled_columns
 from tablefeed.feed.write.taking_out import counts, taken_out
 from tablefeed.feed.write.target_rows import Hit, TargetRows
-from tablefeed.feed.write.write_plan import DeltaPlan
+from tablefeed.feed.write.write_plan import DeltaPlan, Planned
 from tablefeed.log.changes import ChangeType
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, CdcFile, Txn
@@ -153,7 +153,7 @@ def joined(
         written += fresh
         if not files and not hits and after == state and txn is None:
             return None
-        after = replace(after, how=states.fingerprint(how))
+        after = replace(after, how=states.with_columns(how, target.schema.names))
         # Change files, if any, are there already.
         rewriting = taken_out(plan, target, hits, now_ms=now_ms, changes=None, updates=updated > 0)
         rewriting = replace(rewriting, changes=tuple(file for part in parts for file in part.changes))
@@ -202,7 +202,12 @@ def _plan(target: TargetRows, now_ms: int, names: Sequence[str] | None = None) -
     """The plan of rows that have the columns `names`; None: all."""
     snapshot = target.snapshot
     brought = Struct(tuple(field for field in snapshot.schema if names is None or field.name in names))
-    return plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=now_ms)
+    plan = plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=now_ms)
+    before = target.before
+    if before is snapshot:
+        return plan
+    protocol = None if snapshot.protocol == before.protocol else snapshot.protocol
+    return replace(plan, found=Planned.of(before), metadata=snapshot.metadata, protocol=protocol)
 
 
 def _together(hits: Iterable[Hit]) -> list[Hit]:
@@ -218,10 +223,9 @@ def _together(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def _check_drift(state: states.State, how: Folding) -> None:
-    asked = states.fingerprint(how)
-    changed = [name for name in {**asked, **state.how} if state.how and state.how.get(name) != asked.get(name)]
+    changed = states.drift(state, how) if state.how else {}
     if changed:
-        said = "; ".join(f"{name} was {state.how.get(name)!r} and is {asked.get(name)!r}" for name in changed)
+        said = "; ".join(f"{name} was {was!r} and is {now!r}" for name, (was, now) in changed.items())
         raise SchemaMismatchError(
             f"Changes were applied to {TABLE} in another way before: {said}. What is remembered of earlier changes "
             "does not fit. Nothing was committed. Apply changes as before, or to a new table.",

@@ -41,5 +41,6 @@ class Asking:
     track_history_column_list: tuple[str, ...] | None = None
     track_history_except_column_list: tuple[str, ...] | None = None
     ties: Ties = Ties.FAIL
+    merge_schema: bool = False
     absent: tuple[str, ...] = ()
     snapshot_at: pa.Scalar | None = None

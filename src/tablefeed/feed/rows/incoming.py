@@ -19,6 +19,9 @@ from tablefeed.feed.rows.expressions import converted, in_plain_types
 from tablefeed.feed.rows.folding import ABSENT, END_AT, KIND, SEQUENCE, START_AT, Folding, Kind, chosen_columns
 from tablefeed.feed.rows.predicates import held
 from tablefeed.feed.write.align import align, aligned, check_zone
+from tablefeed.feed.write.table_change import changed_table
+from tablefeed.feed.write.target_rows import TargetRows
+from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.model.schema import Primitive, Struct, describe, plain, widens
 
 
@@ -46,6 +49,26 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
         marks = {name.lower(): member(changes[ABSENT], name) for name in asked.absent}
         events = events.append_column(ABSENT, struct_of({name: marks[name.lower()] for name in how.absent}))
     return Batch(events=events.append_column(SEQUENCE, sequence), how=how)
+
+
+def with_new_columns(target: TargetRows, changes: pa.Schema, asked: Asking) -> TargetRows:
+    """Gives `target` with the columns of `changes` that the table lacks, where the user asked to add them.
+
+    Raises as `batch_of`, and SchemaMismatchError and UnsupportedFeatureError for columns that the table cannot have.
+    """
+    snapshot = target.snapshot
+    if not asked.merge_schema:
+        return target
+    plain, asked = unwrapped(changes.empty_table(), asked, snapshot.schema)
+    source = from_arrow(plain.schema)
+    chosen = _chosen(asked, source, {field.name.lower(): field.name for field in source})
+    known = {name.lower() for name in snapshot.schema.names}
+    new = Struct(tuple(field for field in source if field.name in chosen and field.name.lower() not in known))
+    if not new.fields:
+        return target
+    table = changed_table(snapshot, new, rules=WriteRules(merges_schema=True))
+    after = replace(snapshot, metadata=table.metadata or snapshot.metadata, protocol=table.protocol)
+    return TargetRows(after, before=snapshot)
 
 
 def _chosen(asked: Asking, source: Struct, spelled: dict[str, str]) -> tuple[str, ...]:
@@ -87,7 +110,7 @@ def _of_table(chosen: Sequence[str], target: Struct, asked: Asking) -> Struct:
     if extra:
         raise SchemaMismatchError(
             f"The changes have columns that {TABLE} lacks: {', '.join(extra)}. Nothing was committed. List them in "
-            "except_column_list, or add them to the table first.",
+            "except_column_list, or let them be added: merge_schema=True.",
             error_class="DELTA_METADATA_MISMATCH",
         )
     return Struct(tuple(field for field in target if field.name.lower() in named and field.name not in own))

@@ -81,6 +81,28 @@ def fingerprint(how: Folding) -> dict[str, object]:
     }
 
 
+_COLUMNS = "columns"
+"""Beside the fingerprint: the columns that the table had, where the fingerprint names some."""
+
+_LISTS = ("sparseColumns", "trackedColumns", "untrackedColumns")
+
+
+def with_columns(how: Folding, names: list[str]) -> dict[str, object]:
+    """Gives the fingerprint of `how` for a table with the columns `names`."""
+    found = fingerprint(how)
+    return {**found, _COLUMNS: names} if any(found[name] for name in _LISTS) else found
+
+
+def drift(state: State, how: Folding) -> dict[str, tuple[object, object]]:
+    """Gives what `how` does in another way than before: how it was done, and how it is. Columns may have been added."""
+    known, asked = state.how.get(_COLUMNS), fingerprint(how)
+    for name in _LISTS:
+        if isinstance(known, list) and isinstance(now := asked[name], list):
+            asked[name] = [each for each in now if each in known]
+    was = {name: value for name, value in state.how.items() if name != _COLUMNS}
+    return {name: (was.get(name), asked.get(name)) for name in {**asked, **was} if was.get(name) != asked.get(name)}
+
+
 def read_state(snapshot: Snapshot) -> State:
     """Gives the state that the log of `snapshot` names. Raises LogError where it cannot be read."""
     domain = snapshot.facts.domains.get(DOMAIN)
@@ -174,7 +196,10 @@ def _read(file: StateFile, opened: TableFiles, how: Folding) -> pa.Table:
     try:
         with opened.open_input(file.path) as source:
             rows = pq.ParquetFile(source, page_checksum_verification=True).read()
-        rows = rows.select([*how.state_schema.names, _GONE]).cast(_schema(how))
+        # A column that was added later was set by no event of then.
+        late = [rows.schema.get_field_index(name) < 0 and name in how.untracked for name in how.state_schema.names]
+        have = [name for name, is_late in zip(how.state_schema.names, late, strict=True) if not is_late]
+        rows = _filled(rows.select([*have, _GONE]), _schema(how))
     except (ObjectNotFoundError, pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise _damaged(file, str(error)) from error
     if rows.num_rows != file.row_count:
@@ -248,7 +273,9 @@ def _with_gone(rows: pa.Table, how: Folding, *, is_gone: bool) -> pa.Table:
 
 def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = [
-        rows[column.name] if column.name in rows.column_names else pa.nulls(rows.num_rows, column.type)
+        rows[column.name].cast(column.type)
+        if column.name in rows.column_names
+        else pa.nulls(rows.num_rows, column.type)
         for column in schema
     ]
     return pa.table(columns, schema=schema)

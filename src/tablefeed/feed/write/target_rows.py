@@ -38,8 +38,10 @@ class Hit:
 class TargetRows:
     """Reads the live rows of one version of a Delta table. Raises DataFileError and LogError where that fails."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, before: Snapshot | None = None) -> None:
         self.snapshot = snapshot
+        self.before = snapshot if before is None else before
+        """The table as it is, where the commit adds columns to it."""
         self.schema = snapshot.arrow_schema
         self._columns = delta_columns(snapshot.schema, snapshot.metadata)
         log = snapshot.log
