@@ -453,6 +453,25 @@ def test_what_neither_events_nor_rules_fill_is_null_in_a_new_row_and_stays_in_an
     assert rows(url) == [(1, "b", 2, "x"), (2, "c", 2, None)]
 
 
+@pytest.mark.parametrize("sequence", ["in the table", "beside it"])
+@pytest.mark.parametrize("batches", [[[0], [1]], [[0, 1]], [[1, 0]]], ids=str)
+def test_what_events_do_not_fill_ends_with_the_row_that_a_delete_ends(
+    tmp_path: Path, batches: list[list[int]], sequence: str
+) -> None:
+    url, sequenced = str(tmp_path / "target"), sequence == "in the table"
+    target = pa.table({"id": [1, 2], "v": ["a", "b"], "p": ["x", "y"]})
+    target = target.append_column("ts", pa.array([1, 1])) if sequenced else target
+    tablefeed.append(url, target, properties={**NEEDED, **VECTORS, **FED})
+    more: dict[str, Any] = {} if sequenced else {"except_column_list": ["op", "ts"]}
+    given: list[list[Event]] = [[(1, None, 5, "d"), (2, None, 0, "d")], [(1, "a", 6, "u"), (2, "B", 6, "u")]]
+    if not sequenced:
+        apply(url, (2, "b", 1, "u"), **more)
+    for batch in batches:
+        apply(url, *(event for number in batch for event in given[number]), **more)
+    found = tablefeed.open_table(url).to_arrow().to_pylist()
+    assert sorted((row["id"], row["v"], row["p"]) for row in found) == [(1, "a", None), (2, "B", "y")]
+
+
 def test_a_table_with_an_identity_column_is_refused(tmp_path: Path) -> None:
     marks = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
     url = a_target_with(tmp_path, "identityColumns", {"name": "x", "metadata": marks})

@@ -145,6 +145,13 @@ class _Board:
         """Whether there is a row. A known one that somebody else deleted meanwhile stays deleted."""
         return pc.or_(self.by_event, pc.and_(pc.is_valid(self.upsert.at), pc.is_valid(self.row)))
 
+    @property
+    def is_anew(self) -> pa.Array:
+        """Whether the known row, if any, is older than a delete that is older than what decides."""
+        ranks = self.ranks
+        known = pc.max_element_wise(ranks["rows"].take(self.row), ranks["state"].take(self.state), 0)
+        return is_true(pc.and_(pc.less(known, self.barrier), pc.less(self.barrier, self.upsert.rank)))
+
     def is_event(self, newest: _Newest) -> pa.Array:
         return is_true(pc.less(newest.at, self.acts.num_rows))
 
@@ -282,12 +289,15 @@ def _rows(board: _Board) -> tuple[pa.Table, pa.Array, pa.Array]:
     known_at = pc.add(row.filter(is_update), board.acts.num_rows)
     same = alike(len(known_at), ((board.parts(name), places[name].filter(is_update), known_at) for name in ordered))
     written = pc.replace_with_mask(flags(len(keys), value=True), is_update, pc.invert(same))
+    is_anew = board.is_anew.take(keys) if board.how.leaves_columns else flags(len(keys), value=False)
+    written = pc.or_(written, is_anew)
     inserts = pa.table(
         {name: gather(board.parts(name), places[name].filter(written)) for name in names}, schema=board.how.schema
     )
-    replaces = row.filter(written)
+    replaced = row.filter(written)
+    replaces = only(replaced, pc.invert(is_anew).filter(written))
     gone = board.row.filter(pc.and_(pc.is_valid(board.row), pc.invert(shown)))
-    removed = pa.concat_arrays([gone, replaces.drop_null()])
+    removed = pa.concat_arrays([gone, replaced.drop_null()])
     return inserts, replaces, removed.take(pc.array_sort_indices(removed))
 
 

@@ -59,6 +59,8 @@ class Folding:
     - `sequence_column` names the column of the target that holds the sequence, if one does; for SCD type 1.
     - A null in a column of `ignore_nulls` leaves the value as it was. So does a field that the source marks as absent
       in a column of `absent`; a null there is a value, unless the column is in `ignore_nulls` too.
+    - `leaves_columns` says that the target has columns that events do not fill. They stay while a row is updated. A row
+      that a delete of the same batch ended is another one, also for them.
     - `snapshot_at` is the version of the snapshot that the events are. Then nothing older ever comes, so nothing is
       remembered but that version.
     - `tracked`, for SCD type 2: a change of these columns begins a version; None for all columns that are no keys.
@@ -75,6 +77,7 @@ class Folding:
     absent: tuple[str, ...] = ()
     tracked: tuple[str, ...] | None = None
     ties: Ties = Ties.FAIL
+    leaves_columns: bool = False
     snapshot_at: pa.Scalar | None = None
 
     def __post_init__(self) -> None:

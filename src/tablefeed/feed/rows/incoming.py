@@ -158,6 +158,7 @@ def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataTy
         absent=tuple(name for name in values if name.lower() in absent),
         tracked=tracked,
         ties=asked.ties,
+        leaves_columns=len(columns.fields) < len(target.fields),
         snapshot_at=asked.snapshot_at,
     )
 

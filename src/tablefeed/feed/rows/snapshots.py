@@ -62,7 +62,7 @@ def is_applied(table: Snapshot, at: pa.Scalar) -> bool:
         version = at.cast(known.type)
     except pa.ArrowException:
         return False  # it is refused as a sequence of another type
-    if version.as_py() < known.as_py():
+    if pc.less(version, known).as_py():
         raise InvalidEventsError(
             f"{TABLE} has the snapshot of version {known.as_py()!r} of its source, and cannot take the older one of "
             f"version {version.as_py()!r}. Nothing was committed. Give snapshots in their order.",
