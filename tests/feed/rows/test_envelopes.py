@@ -363,7 +363,7 @@ GOOD = {"id": 1, "v": "a"}
         (as_json(change("m", 1)), "op is 'm'"),
         (as_json(change("c", 1, after=GOOD, connector="oracle")), "connector oracle is not known"),
         (as_json(change("c", None, after=GOOD)), "NULL_SEQUENCE"),
-        (as_json(None), "null value has no place"),
+        (as_json(None), "null value, or an event"),
         (as_json(change("d", 1)), "NULL_KEY"),
         (as_json(change("c", 1, after={**GOOD, "V": "b"})), "differ only in case"),
         (pa.table({"value": ["{"]}), "no JSON"),

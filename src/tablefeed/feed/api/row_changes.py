@@ -281,7 +281,7 @@ def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of 
     def names(option: str) -> tuple[str, ...] | None:
         return _names(given[option], option)
 
-    source = None if given["source"] is None else word(Source, given["source"], argument="source")
+    source = None if given.get("source") is None else word(Source, given["source"], argument="source")
     if source is None and not given["sequence_by"]:
         explain = "must name a column of the changes, unless source says whose changes they are"
         raise IllegalOptionError(option="sequence_by", value=str(given["sequence_by"]), explain=explain)
@@ -297,7 +297,7 @@ def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of 
         ignore_null_updates_except_column_list=names("ignore_null_updates_except_column_list"),
         track_history_column_list=names("track_history_column_list"),
         track_history_except_column_list=names("track_history_except_column_list"),
-        merge_schema=switch(given["merge_schema"], argument="merge_schema"),
+        merge_schema=switch(given.get("merge_schema", False), argument="merge_schema"),
         ignore_null_updates=switch(given["ignore_null_updates"], argument="ignore_null_updates"),
         stored_as_scd_type=given["stored_as_scd_type"],
         ties=word(Ties, given["ties"], argument="ties"),

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.data.retype import is_bytes, is_text
 from tablefeed.delta import names
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import TABLE, InvalidEventsError, InvalidRowsError, SchemaMismatchError
@@ -112,18 +113,11 @@ def _envelope(changes: pa.Table) -> tuple[pa.Table, dict[str, pa.ChunkedArray] |
         kind = changes.schema.field(name).type if name in have else pa.null()
         if pa.types.is_struct(kind) and {"after", "op", "source"} <= {*kind.names}:
             return changes.drop_columns([name]), _members(changes[name])
-        if name == "value" and _is_text(kind):
+        if name == "value" and (is_text(kind) or is_bytes(kind)):
             return changes.drop_columns([name]), None
     raise SchemaMismatchError(
         f"The changes for {TABLE} have no envelope of Debezium's: they have the columns {', '.join(have)}. Nothing was "
         "committed. Give before, after, op and source, a struct of these named value, or JSON text named value.",
-    )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    is_a = pa.types
-    return any(
-        is_kind(kind) for is_kind in (is_a.is_string, is_a.is_large_string, is_a.is_binary, is_a.is_large_binary)
     )
 
 
@@ -149,11 +143,10 @@ def _of_columns(envelope: Mapping[str, pa.ChunkedArray], asked: Asking) -> _Even
             found.add(at, each, sources[at] or {}, times[at])
             places.append(place)
     for name, column in new.items():
-        values = flat(
-            gather([column, old.get(name, nulls(count, column.type)).cast(column.type)], pa.array(places, LONG))
-        )
-        if _is_text(values.type) and not is_key[name]:
-            text = _UNAVAILABLE if pa.types.is_string(values.type) else _UNAVAILABLE.encode()
+        other = old.get(name, nulls(count, column.type)).cast(column.type)
+        values = flat(gather([column, other], pa.array(places, LONG)))
+        if (is_text(values.type) or is_bytes(values.type)) and not is_key[name]:
+            text = _UNAVAILABLE if is_text(values.type) else _UNAVAILABLE.encode()
             found.absent[name] = is_true(pc.equal(values, pa.scalar(text, values.type)))
             values = pc.if_else(found.absent[name], pa.scalar(None, values.type), values)
         found.rows[name] = values
@@ -169,16 +162,10 @@ def _members(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
 
 def _wanted(asked: Asking, target: Struct) -> pa.Schema:
     """The columns of the table that events fill."""
-    but = {name.lower() for name in (asked.except_column_list or ())} | {START_AT.lower(), END_AT.lower()}
-    only = None if asked.column_list is None else {name.lower() for name in asked.column_list}
-    fields = [
-        column
-        for column in target
-        if column.name.lower() not in but
-        and (only is None or column.name.lower() in only)
-        and names.GENERATION_EXPRESSION not in column.metadata
-    ]
-    return to_arrow(Struct(tuple(fields)))
+    but = {name.lower() for name in (*(asked.except_column_list or ()), START_AT, END_AT)}
+    only = {name.lower() for name in (target.names if asked.column_list is None else asked.column_list)} - but
+    made = {column.name for column in target if names.GENERATION_EXPRESSION in column.metadata}
+    return to_arrow(Struct(tuple(each for each in target if each.name.lower() in only and each.name not in made)))
 
 
 def _of_json(changes: pa.Table, asked: Asking, wanted: pa.Schema) -> _Events:
@@ -232,8 +219,7 @@ class _Images:
         yield op, envelope, new
 
     def _key(self, text: str | bytes | None) -> dict[str, Any]:
-        key, fields = _payload(text)
-        return self._row(key, fields, keys_only=True)
+        return self._row(*_payload(text), keys_only=True)
 
     def _row(self, image: Any, fields: Any, *, keys_only: bool = False) -> dict[str, Any]:
         declared = None if fields is None else {one["field"]: Declared.of(one) for one in fields}
@@ -327,7 +313,8 @@ def _position(source: Mapping[str, Any], op: str) -> tuple[str | None, int | Non
             log = f"{commit} {change or ''}" if commit and (change or not is_live) else None
             position, row = source.get("event_serial_no") or 0, 0
         case None:
-            raise _refused("a null value has no place in the order. Keep Kafka's offset and partition, or filter it.")
+            why = "a null value, or an event whose source names no connector, has no place in the order"
+            raise _refused(f"{why}. Keep Kafka's offset and partition, or filter it.")
         case other:
             raise _refused(f"the order of Debezium's connector {other} is not known. Set sequence_by, as to {_OFFSET}.")
     if not is_live:

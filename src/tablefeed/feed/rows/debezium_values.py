@@ -20,7 +20,7 @@ import pyarrow as pa
 Read = Callable[[Any], Any]
 """Gives what `pyarrow.array` takes as a value of the column. Raises TypeError, ValueError and ArithmeticError."""
 
-_TIME, _CONNECT, _DATA = "io.debezium.time.", "org.apache.kafka.connect.data.", "io.debezium.data."
+_TIME, _CONNECT = "io.debezium.time.", "org.apache.kafka.connect.data."
 _DATES = (f"{_TIME}Date", f"{_CONNECT}Date")
 _UNITS_IN_NS = {
     f"{_TIME}Timestamp": 10**6,
@@ -28,11 +28,11 @@ _UNITS_IN_NS = {
     f"{_TIME}MicroTimestamp": 10**3,
     f"{_TIME}NanoTimestamp": 1,
 }
-_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 _MOST_DIGITS_OF_A_FLOAT = 9
 """A float is written with the fewest digits that tell it from all others; these are enough for each."""
 _MOST_EXACT_IN_A_DOUBLE = 2**53
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6})0*)?(Z|[+-]\d\d:\d\d)")
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
 
 class Declared(NamedTuple):
@@ -45,8 +45,7 @@ class Declared(NamedTuple):
     @staticmethod
     def of(field: Mapping[str, Any]) -> Declared:
         """Reads an entry of `fields`."""
-        parameters = field.get("parameters") or {}
-        return Declared(field.get("type"), field.get("name"), parameters.get("scale"))
+        return Declared(field.get("type"), field.get("name"), (field.get("parameters") or {}).get("scale"))
 
 
 def reader(kind: pa.DataType, declared: Declared | None) -> Read | None:
@@ -54,82 +53,60 @@ def reader(kind: pa.DataType, declared: Declared | None) -> Read | None:
 
     `declared` is None where the JSON does not describe its values.
     """
-    said = declared or Declared()
-    is_a = pa.types
-    if is_a.is_boolean(kind):
-        return _bool
-    if is_a.is_integer(kind):
-        return _int
-    if is_a.is_floating(kind):
-        if said.name is not None:
-            return None
-        if kind == pa.float64():
-            return _float
-        return None if said.type == "double" else _short_float
+    said, is_a = declared or Declared(), pa.types
     if is_a.is_decimal(kind):
-        return _decimal(declared)
-    if is_a.is_string(kind) and said.type in (None, "string"):
-        return _text
-    if is_a.is_binary(kind) and said.type == "bytes" and said.name is None:
-        return _bytes
-    if is_a.is_date(kind) and (declared is None or said.name in _DATES):
-        return _int
-    if is_a.is_timestamp(kind):
-        if kind.tz is None:
-            return _local(_UNITS_IN_NS[said.name]) if said.name in _UNITS_IN_NS else None
-        return _moment if said.name in (None, f"{_TIME}ZonedTimestamp") and said.type in (None, "string") else None
-    return None
+        return _decimal(said)
+    if is_a.is_timestamp(kind) and kind.tz is None:
+        return _local(_UNITS_IN_NS[said.name]) if said.name in _UNITS_IN_NS else None
+    rules: tuple[tuple[bool, bool, Read], ...] = (
+        (is_a.is_boolean(kind), True, _only(bool)),
+        (is_a.is_integer(kind), True, _only(int)),
+        (kind == pa.float64(), said.name is None, _double),
+        (kind == pa.float32(), said.name is None and said.type != "double", _float),
+        (is_a.is_string(kind), said.type in (None, "string"), _only(str)),
+        (is_a.is_binary(kind), said.type == "bytes" and said.name is None, _bytes),
+        (is_a.is_date(kind), declared is None or said.name in _DATES, _only(int)),
+        (is_a.is_timestamp(kind), said.name in (None, f"{_TIME}ZonedTimestamp"), _moment),
+    )
+    return next((read for is_kind, is_exact, read in rules if is_kind and is_exact), None)
 
 
-def _bool(value: Any) -> bool:
-    if type(value) is not bool:
+def _only(kind: type) -> Read:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError
+        return value
+
+    return read
+
+
+def _double(value: Any) -> float:
+    if type(value) not in (int, float, Decimal) and value not in ("NaN", "Infinity", "-Infinity"):
         raise TypeError
-    return value
-
-
-def _int(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError
-    return value
+    found = float(value)
+    if (type(value) is int and abs(value) > _MOST_EXACT_IN_A_DOUBLE) or (type(value) is Decimal and math.isinf(found)):
+        raise ValueError
+    return found
 
 
 def _float(value: Any) -> float:
-    if type(value) is str and value not in _NOT_FINITE:
-        raise TypeError
-    if type(value) is int and abs(value) > _MOST_EXACT_IN_A_DOUBLE:
-        raise ValueError
-    if type(value) not in (int, float, Decimal, str):
-        raise TypeError
-    found = float(value)
-    if type(value) is Decimal and math.isinf(found):
-        raise ValueError
-    return found
-
-
-def _short_float(value: Any) -> float:
-    found = _float(value)
     if type(value) in (int, Decimal) and len(Decimal(value).normalize().as_tuple().digits) > _MOST_DIGITS_OF_A_FLOAT:
         raise ValueError
-    return found
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str:
-        raise TypeError
-    return value
+    return _double(value)
 
 
 def _bytes(value: Any) -> bytes:
-    return base64.b64decode(_text(value), validate=True)
+    return base64.b64decode(_only(str)(value), validate=True)
 
 
-def _decimal(declared: Declared | None) -> Read | None:
-    said = declared or Declared()
-
-    def of_number(value: Any) -> Decimal:
-        if type(value) not in (int, Decimal):
+def _decimal(said: Declared) -> Read | None:
+    def number(value: Any) -> Decimal:
+        if type(value) not in ((str,) if said.type == "string" else (int, Decimal)):
             raise TypeError
-        return Decimal(value)
+        found = Decimal(value)
+        if not found.is_finite():
+            raise ValueError
+        return found
 
     def unscaled(value: Any, scale: int) -> Decimal:
         digits = Decimal(int.from_bytes(_bytes(value), "big", signed=True)).as_tuple()
@@ -137,35 +114,26 @@ def _decimal(declared: Declared | None) -> Read | None:
 
     if said.name == f"{_CONNECT}Decimal" and said.scale is not None:
         scale = int(said.scale)
-        return lambda value: unscaled(value, scale) if type(value) is str else of_number(value)
-    if said.name == f"{_DATA}VariableScaleDecimal":
-        return lambda value: unscaled(value["value"], _int(value["scale"]))
-    if said.name is not None or said.type == "bytes":
-        return None
-    return _decimal_text if said.type == "string" else of_number
-
-
-def _decimal_text(value: Any) -> Decimal:
-    found = Decimal(_text(value))
-    if not found.is_finite():
-        raise ValueError
-    return found
+        return lambda value: unscaled(value, scale) if type(value) is str else number(value)
+    if said.name == "io.debezium.data.VariableScaleDecimal":
+        return lambda value: unscaled(value["value"], _only(int)(value["scale"]))
+    return number if said.name is None and said.type != "bytes" else None
 
 
 def _local(unit_in_ns: int) -> Read:
     def read(value: Any) -> int:
-        found, rest = divmod(_int(value) * unit_in_ns, 1000)
+        found, rest = divmod(_only(int)(value) * unit_in_ns, 1000)
         if rest:
             raise ValueError
-        return found
+        return int(found)
 
     return read
 
 
 def _moment(value: Any) -> int:
-    found = _MOMENT.fullmatch(_text(value))
+    found = _MOMENT.fullmatch(_only(str)(value))
     if found is None:
         raise ValueError
     second, fraction, zone = found.groups()
-    since = datetime.fromisoformat(second + zone) - datetime.fromisoformat("1970-01-01T00:00:00Z")
+    since = datetime.fromisoformat(second + zone) - _EPOCH
     return since // timedelta(microseconds=1) + int((fraction or "0").ljust(6, "0"))

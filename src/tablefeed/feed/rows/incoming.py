@@ -110,7 +110,7 @@ def _of_table(chosen: Sequence[str], target: Struct, asked: Asking) -> Struct:
     if extra:
         raise SchemaMismatchError(
             f"The changes have columns that {TABLE} lacks: {', '.join(extra)}. Nothing was committed. List them in "
-            "except_column_list, or let them be added: merge_schema=True.",
+            "except_column_list, or let apply_changes add them: merge_schema=True.",
             error_class="DELTA_METADATA_MISMATCH",
         )
     return Struct(tuple(field for field in target if field.name.lower() in named and field.name not in own))
