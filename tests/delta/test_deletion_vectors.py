@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
 from tablefeed.delta.deletion_vectors import (
-    INLINE_BYTES,
     BadVectorError,
     Stored,
     decode_inline,
@@ -154,29 +153,19 @@ FILE_ID = uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
 @given(st.lists(st.sets(st.integers(0, 2**40), min_size=1, max_size=300), min_size=1, max_size=5))
 @example([{0}])
 @example([set(range(10_000)), {2**40}])
-def test_the_vectors_of_a_commit_come_back_from_the_log_or_from_one_file(vectors: list[set[int]]) -> None:
+def test_the_vectors_of_a_commit_come_back_from_one_file(vectors: list[set[int]]) -> None:
     described, file = encode([BitMap64(positions) for positions in vectors], file_id=FILE_ID, folder="ab")
     found = []
     for vector in described:
         at = stored_at(vector)
-        if file is None or at is None:
-            assert file is None
-            found.append(decode_inline(vector))
-        else:
-            assert at.path == file.path
-            found.append(decode_stored(file.data[at.start : at.end], vector))
+        assert at is not None
+        assert at.path == file.path
+        found.append(decode_stored(file.data[at.start : at.end], vector))
     assert [set(each) for each in found] == vectors
 
 
 def test_a_file_of_vectors_is_named_as_the_protocol_says_and_begins_with_its_version() -> None:
     (vector,), file = encode([BitMap64(range(0, 20_000, 3))], file_id=FILE_ID, folder="ab")
-    assert file is not None
     assert (vector.path_or_inline, vector.offset) == ("ab^-aqEH.-t@S}K{vb[*k^", 1)
     assert file.path == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     assert file.data[0] == 1
-
-
-def test_vectors_that_are_small_together_need_no_file() -> None:
-    few, many = BitMap64(range(0, 100, 3)), BitMap64(range(0, 3 * INLINE_BYTES, 3))
-    assert encode([few], file_id=FILE_ID)[1] is None
-    assert encode([few, many], file_id=FILE_ID)[1] is not None

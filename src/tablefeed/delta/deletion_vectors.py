@@ -70,10 +70,6 @@ def decode_stored(block: bytes, vector: DeletionVector) -> BitMap64:
     return _positions(data, vector)
 
 
-INLINE_BYTES = 512
-"""The most bytes of all vectors of a commit that the log itself holds: about 100 deleted rows. More get a file."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorFile:
     """A file to be written that holds vectors; `path` is relative to the table."""
@@ -84,18 +80,16 @@ class VectorFile:
 
 def encode(
     vectors: Sequence[BitMap64], *, file_id: uuid.UUID, folder: str = ""
-) -> tuple[list[DeletionVector], VectorFile | None]:
+) -> tuple[list[DeletionVector], VectorFile]:
     """Gives what the log says of each of `vectors`, and the one file that holds them all, below `folder`.
 
-    The file is None where the vectors are so small that the log holds them itself. `file_id` names the file. No vector
-    may be empty: a file without deleted rows has none.
+    `file_id` names the file. No vector may be empty: a file without deleted rows has none. The log never holds a vector
+    itself, however small: Delta-Spark's VACUUM fails on a table with such a vector (`scala.MatchError`).
     """
-    blocks = [_MAGIC.pack(_PORTABLE) + _portable(positions) for positions in vectors]
-    if sum(map(len, blocks)) <= INLINE_BYTES:
-        return [_inline(block, positions) for block, positions in zip(blocks, vectors, strict=True)], None
     data = bytearray([_FILE_VERSION])
     described = []
-    for block, positions in zip(blocks, vectors, strict=True):
+    for positions in vectors:
+        block = _MAGIC.pack(_PORTABLE) + _portable(positions)
         described.append(
             DeletionVector(
                 storage_type="u",
@@ -107,17 +101,6 @@ def encode(
         )
         data += _SIZE.pack(len(block)) + block + _SIZE.pack(zlib.crc32(block))
     return described, VectorFile(path=_file_path(folder, file_id), data=bytes(data))
-
-
-def _inline(block: bytes, positions: BitMap64) -> DeletionVector:
-    padded = block + bytes(-len(block) % 4)
-    return DeletionVector(
-        storage_type="i",
-        path_or_inline=_z85_text(padded),
-        offset=None,
-        size_bytes=len(block),
-        cardinality=len(positions),
-    )
 
 
 def _portable(positions: BitMap64) -> bytes:

@@ -158,6 +158,13 @@ def test_many_deleted_rows_are_in_one_file_that_the_log_names(tmp_path: Path) ->
     assert tablefeed.open_table(url).to_arrow().num_rows == 19_500
 
 
+def test_also_one_deleted_row_is_in_a_file_because_the_jars_vacuum_fails_on_vectors_in_the_log(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    tablefeed.delete(url, "id = 2")
+    (added,) = of_kind(url, 2, "add")
+    assert added["deletionVector"]["storageType"] == "u"
+
+
 def test_a_table_whose_protocol_lacks_deletion_vectors_gets_none(tmp_path: Path) -> None:
     url = a_table(tmp_path, {})
     DeltaTable(url).alter.set_table_properties({"delta.appendOnly": "false"})

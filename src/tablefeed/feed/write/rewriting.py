@@ -13,7 +13,7 @@ class Rewriting:
     """The files that lose rows, and what takes their place, besides the files with new rows.
 
     `removed` are all files that lose rows, as the log has them. Of these `marked` stay, with another deletion vector;
-    `vectors` is the path of the file that holds the vectors, None where the log holds them. `added` hold the rows that
+    `vectors` is the path of the file that holds the vectors, None where none is marked. `added` hold the rows that
     stay of other files, and from the rest no row stays. `changes` hold all deleted and inserted rows; it is empty where
     adds and removes imply the changes, and where the table records no changes. `deleted_rows` is the number of rows
     that are lost.

@@ -89,10 +89,9 @@ def _marked(rewriting: Rewriting, plan: DeltaPlan, target: TargetRows, hits: Seq
         replace(hit.file, deletion_vector=vector, stats=_loose(hit.file.stats), data_change=True)
         for hit, vector in zip(hits, described, strict=True)
     )
-    if file is not None:
-        with log.store.create(file.path, within=Within(directory="")) as opened:
-            opened.write(file.data)
-    return replace(rewriting, marked=adds, vectors=None if file is None else file.path)
+    with log.store.create(file.path, within=Within(directory="")) as opened:
+        opened.write(file.data)
+    return replace(rewriting, marked=adds, vectors=file.path)
 
 
 def _deleted(files: TableFiles, file: AddFile) -> BitMap64:
