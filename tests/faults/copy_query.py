@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from faults.failpoints import session, wait_at
 from pyspark_tablefeed import DefaultSource
 from tablefeed.spark.sink import BATCH_ID, StreamWriter
 from tablefeed.spark.written import Written
@@ -51,11 +49,8 @@ class FailpointWriter(StreamWriter):
         self.wait_at(BETWEEN_COMMIT_AND_SPARK, batchId)
 
     def wait_at(self, failpoint: str, batch: int) -> None:
-        if failpoint != self.failpoint or str(batch) != os.environ.get("FAILPOINT_BATCH"):
-            return
-        Path(os.environ["FAILPOINT_FOLDER"], f"reached-{failpoint}").touch()
-        time.sleep(600)
-        raise RuntimeError("nobody killed this process at its failpoint")
+        if failpoint == self.failpoint:
+            wait_at(failpoint, batch)
 
 
 def source_with(failpoint: str) -> type[DefaultSource]:
@@ -75,18 +70,7 @@ def source_with(failpoint: str) -> type[DefaultSource]:
 
 
 def main(source: str, folder: str) -> None:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    spark = (
-        SparkSession.builder.master("local[4]")  # a task that waits for its death holds one
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g")
-        # It lives for a few batches: better code is not worth compiling.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.sql.warehouse.dir", f"{folder}/warehouse")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = session(folder)
     queries = []
     for failpoint in FAILPOINTS:
         spark.dataSource.register(source_with(failpoint))
