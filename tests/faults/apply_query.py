@@ -20,8 +20,9 @@ from faults.failpoints import session, wait_at
 from tablefeed.feed.rows.apply import Part
 from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.folding import Folding
-from tablefeed.model.actions import Txn, Version
-from tablefeed.spark.applying import _Work
+from tablefeed.feed.write.target_rows import TargetRows
+from tablefeed.model.actions import Txn
+from tablefeed.spark.applying import _Task, _Work
 from tablefeed.spark.sink import BATCH_ID
 
 if TYPE_CHECKING:
@@ -49,17 +50,17 @@ class FailpointWork(_Work):
         self.wait_at(BETWEEN_COMMIT_AND_SPARK, txn.txn_version)
         return outcome
 
-    def _parts(self, changes: DataFrame, how: Folding, version: Version) -> list[Part]:
-        parts = _Work._parts(self, changes, how, version)
-        self.wait_at(BETWEEN_WRITE_AND_COMMIT, version)  # batch 0 made version 1, which batch 1 reads
+    def _parts(self, changes: DataFrame, how: Folding, target: TargetRows) -> list[Part]:
+        parts = _Work._parts(self, changes, how, target)
+        self.wait_at(BETWEEN_WRITE_AND_COMMIT, target.snapshot.version)  # batch 0 made version 1, which batch 1 reads
         return parts
 
-    def part(self, batches: Iterator[pa.RecordBatch], version: Version, *, now: int) -> Part | None:
+    def part(self, batches: Iterator[pa.RecordBatch], task_of: _Task) -> Part | None:
         context = TaskContext.get()
         assert context is not None
         batch = int(context.getLocalProperty(BATCH_ID) or -1) if context.partitionId() == 1 else -1
         self.wait_at(BEFORE_TASKS_WRITE, batch)
-        part = _Work.part(self, batches, version, now=now)
+        part = _Work.part(self, batches, task_of)
         self.wait_at(IN_A_TASK, batch)
         return part
 
