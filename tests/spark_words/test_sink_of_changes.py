@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
@@ -172,6 +173,28 @@ def test_the_changes_of_a_known_source_need_only_keys(tmp_path: Path) -> None:
     messages = [writer._changes.set_aside(iter(b), txn, task=task) for task, b in enumerate(rows_of_tasks)]
     writer.commit(messages, 0)
     assert rows(url) == [(1, "a", 1), (3, "new", 1)]
+
+
+def test_events_of_debezium_meet_by_the_keys_in_their_envelopes_whatever_task_has_them(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+
+    def event(lsn: int, **sides: object) -> str:
+        source = {"connector": "postgresql", "lsn": lsn}
+        return json.dumps({"before": None, "after": None, "op": "u", "source": source, **sides})
+
+    given = [
+        event(30, op="d", before={"id": 3}),
+        event(20, before={"id": 1}, after={"id": 7, "v": "moved", "ts": 2}),
+        *(event(number, op="c", after={"id": number, "v": "a", "ts": 1}) for number in range(5)),
+    ]
+    options = {"path": url, "keys": "id", "source": "debezium"}
+    writer = DefaultSource(options).streamWriter(StructType().add("value", StringType()), overwrite=False)
+    assert isinstance(writer, StreamOfChangesWriter)
+    writer._changes = replace(writer._changes, sizes=Sizes(report=0, task=1, group=1))
+    tasks = [iter(pa.table({"value": given[at::3]}).to_batches(max_chunksize=1)) for at in range(3)]
+    txn = Txn(app_id="query", txn_version=0)
+    writer.commit([writer._changes.set_aside(rows, txn, task=task) for task, rows in enumerate(tasks)], 0)
+    assert rows(url) == [(0, "a", 1), (2, "a", 1), (4, "a", 1), (7, "moved", 2)]
 
 
 REFUSED: list[tuple[dict[str, str], type[Exception], str]] = [

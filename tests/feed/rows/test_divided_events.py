@@ -132,6 +132,18 @@ def test_events_are_applied_some_keys_at_a_time_whatever_task_has_them(tmp_path:
     assert sorted(tuple(row.values()) for batch in written for row in batch.to_pylist()) == sorted(rows(beside))
 
 
+def test_events_in_reports_and_in_files_meet_by_their_keys(tmp_path: Path) -> None:
+    sink = Sink(a_target(tmp_path), Sizes(report=2_500, task=3_000, group=4_000), ties=Ties.LAST)
+    in_file = sink.aside(*updates(range(300)))
+    in_reports = [sink.aside(*((key, "last", 1, "u") for key in range(at, at + 50)), task=1 + at) for at in (0, 50)]
+    assert [aside.path is None for aside in (in_file, *in_reports)] == [False, True, True]
+    parts = sink.applied(in_file, *in_reports)
+    batches = sink.target.read([file for part in parts for file in part.files], sink.target.schema)
+    found = {row["id"]: row["v"] for batch in batches for row in batch.to_pylist()}
+    assert len(parts) > 2
+    assert found == {key: "last" if key < 100 else f"v{key}" for key in range(300)}
+
+
 def test_the_last_of_equal_sequences_is_that_of_the_last_task_and_of_its_last_arrival(tmp_path: Path) -> None:
     sink = Sink(a_target(tmp_path), ties=Ties.LAST)
     late = sink.aside(*updates(range(50)), *((key, "last", 1, "u") for key in range(0, 50, 2)), task=1)
