@@ -144,6 +144,23 @@ def test_the_files_columns_are_not_read_for_the_facts() -> None:
     assert counted.taken < len(source.getvalue()) / 5
 
 
+@pytest.mark.parametrize("write_statistics", [True, False])
+def test_row_groups_without_an_add_by_the_footer_are_not_opened_for_the_files(*, write_statistics: bool) -> None:
+    """Pages of the first row group, of tombstones alone, are damaged: whoever reads them fails."""
+    rows = [remove("a"), remove("b"), an_add("c"), remove("d")]
+    options: dict[str, Any] = {"compression": "none", "use_dictionary": False, "row_group_size": 2}
+    whole = a_checkpoint(rows, write_statistics=write_statistics, **options)
+    data, group = bytearray(whole.getvalue()), pq.read_metadata(whole).row_group(0)
+    for start in (group.column(index).data_page_offset for index in range(group.num_columns)):
+        data[start + 1] = 2
+
+    if write_statistics:
+        assert [file["log_path"] for file in files_in(io.BytesIO(data))] == ["c"]
+    else:
+        with pytest.raises(CorruptLogError, match=NAME):
+            files_in(io.BytesIO(data))
+
+
 def test_the_adds_of_a_checkpoint_become_columns_and_nothing_else_does() -> None:
     in_directory = an_add("d=a%2520b/x", partitionValues={"d": "a%20b", "e": None})
     source = a_checkpoint([remove("r"), in_directory, remove("r"), an_add("y", stats=None)])

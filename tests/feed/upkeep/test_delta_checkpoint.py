@@ -131,7 +131,19 @@ def test_the_next_checkpoint_goes_on_from_the_one_before_tombstones_and_all() ->
     write(log)
 
     found = [(kind, value["path"]) for kind, value in rows_of(log, classic(2)) if "path" in value]
-    assert found == [("remove", "a"), ("add", "b"), ("remove", "c"), ("add", "d")]
+    assert found == [("add", "b"), ("add", "d"), ("remove", "a"), ("remove", "c")]
+
+
+def test_no_row_group_has_both_live_files_and_tombstones() -> None:
+    log = a_log(a_store(), v0=[protocol(), metadata(), add("a"), add("b"), add("c")], v1=[remove("b")])
+
+    write(log)
+
+    with log.store.open_input(f"_delta_log/{classic(1)}") as source:
+        parquet = pq.ParquetFile(source)
+        groups = [parquet.read_row_group(n).to_pylist() for n in range(parquet.num_row_groups)]
+    kinds = [{kind for row in group for kind, value in row.items() if value is not None} for group in groups]
+    assert kinds == [{"protocol", "metaData"}, {"add"}, {"remove"}]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +201,7 @@ def test_a_v2_checkpoint_has_its_files_in_sidecars(top_level: str) -> None:
     assert name.endswith(f".{top_level}")
     sidecars = [entry.name for entry in log.store.list("_delta_log/_sidecars")]
     paths = [[value["path"] for _, value in rows_of(log, f"_sidecars/{sidecar}")] for sidecar in sidecars]
-    assert paths == [["f0", "f1"], ["f2", "f3"], ["f4"]]
+    assert paths == [["f0", "f2"], ["f3", "f4"], ["f1"]]
     for version in (0, 1):
         log.store.delete(commit_path(version))
     put(log.store, 2, [txn("q", 2)])

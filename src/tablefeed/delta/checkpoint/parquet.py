@@ -45,7 +45,7 @@ class CheckpointParquet:
         present = [kind for kind in kinds if self._members(kind)]
         if not present:
             return
-        for batch in self._batches(present):
+        for batch in self._batches(present, where=present):
             for kind in present:
                 column = batch.column(kind)
                 for row in pc.indices_nonzero(column.is_valid()).to_pylist():
@@ -58,7 +58,7 @@ class CheckpointParquet:
         """Whether there is an add."""
         if _PATH not in self._members(names.ADD):
             return False
-        batches = self._batches([f"{names.ADD}.{_PATH}"])
+        batches = self._batches([f"{names.ADD}.{_PATH}"], where=[names.ADD])
         return any(pc.struct_field(batch.column(names.ADD), _PATH).is_valid().true_count for batch in batches)
 
     def files(self, *, with_stats: bool) -> Iterator[pa.RecordBatch]:
@@ -72,7 +72,7 @@ class CheckpointParquet:
         if _PATH not in members:
             raise BadActionError("is missing", names.ADD, _PATH)
         parsed = self._stats_struct() if _STATS_STRUCT in wanted else None
-        for batch in self._batches([f"{names.ADD}.{wire}" for wire in wanted]):
+        for batch in self._batches([f"{names.ADD}.{wire}" for wire in wanted], where=[names.ADD]):
             files = _to_files(batch.column(names.ADD), frozenset(wanted), parsed)
             if files.num_rows > 0:
                 yield files
@@ -85,7 +85,7 @@ class CheckpointParquet:
             return
         if _PATH not in members:
             raise BadActionError("is missing", names.REMOVE, _PATH)
-        for batch in self._batches([f"{names.REMOVE}.{wire}" for wire in wanted]):
+        for batch in self._batches([f"{names.REMOVE}.{wire}" for wire in wanted], where=[names.REMOVE]):
             columns = _columns(batch.column(names.REMOVE), names.REMOVE, _REMOVE_WIRE, frozenset(wanted))
             files = _batch(columns, is_add=False)
             if files.num_rows > 0:
@@ -95,14 +95,33 @@ class CheckpointParquet:
         """All rows with every column of the file, also those that this reader does not use."""
         return self._batches(None)
 
-    def _batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        """All rows. Arrow ends early, without an error, where pages are damaged: so the rows are counted here."""
-        found = 0
-        for batch in self._file.iter_batches(_BATCH_ROWS, columns=columns):
+    def _batches(self, columns: list[str] | None, *, where: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
+        """The rows of all row groups that may have an action of the kinds `where`; none named: all rows.
+
+        Arrow ends early, without an error, where pages are damaged: so the rows are counted here.
+        """
+        metadata = self._file.metadata
+        groups = self._groups_with(where)
+        found = sum(
+            metadata.row_group(group).num_rows for group in {*range(metadata.num_row_groups)}.difference(groups)
+        )
+        for batch in self._file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns) if groups else ():
             yield batch
             found += batch.num_rows
-        if found != self._file.metadata.num_rows:
-            raise ValueError(f"it has {found} rows, but its footer says {self._file.metadata.num_rows}")
+        if found != metadata.num_rows:
+            raise ValueError(f"it has {found} rows, but its footer says {metadata.num_rows}")
+
+    def _groups_with(self, kinds: Iterable[str]) -> list[int]:
+        """The row groups of which the footer does not show that each member of `kinds` is null in all rows.
+
+        So a reader of files does not read past tombstones, of which a busy table has far more.
+        """
+        metadata, schema = self._file.metadata, self._file.schema
+        columns = ((i, schema.column(i)) for i in range(len(schema)))
+        flat = [(i, column.path.partition(".")[0]) for i, column in columns if column.max_repetition_level == 0]
+        shown = [i for i, kind in flat if kind in kinds]
+        groups = range(metadata.num_row_groups)
+        return [n for n in groups if not shown or any(_may_have_value(metadata.row_group(n).column(i)) for i in shown)]
 
     def _members(self, column: str) -> frozenset[str]:
         """The members of a column of actions; none where there is no such column."""
@@ -135,6 +154,11 @@ class CheckpointParquet:
                         return False
                     nulls[chunk.path_in_schema] += chunk.statistics.null_count
         return len(set(nulls.values())) == 1
+
+
+def _may_have_value(chunk: pq.ColumnChunkMetaData) -> bool:
+    known = chunk.statistics
+    return known is None or not known.has_null_count or known.null_count < chunk.num_values
 
 
 _WIRE: Mapping[str, str] = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}

@@ -290,9 +290,10 @@ class _Writing:
                 batch = batch.filter(pc.equal(pa.array(parts, pa.int64()), part))
             if batch.num_rows:
                 self.before_step()
-                rows_of_files = self.layout.file_rows(batch, schema)
+                is_add = batch["is_add"]
+                of_kind = [self.layout.file_rows(batch.filter(mask), schema) for mask in (is_add, pc.invert(is_add))]
                 self.before_step()
-                yield rows_of_files
+                yield from (rows for rows in of_kind if rows.num_rows)  # one row group each
 
     def _put(self, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> tuple[int, int]:
         """Writes one Parquet file of the log; gives its size and time."""

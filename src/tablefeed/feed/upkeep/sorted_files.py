@@ -1,4 +1,4 @@
-"""Sorts any number of file actions by their keys: in runs that are kept on disk and then merged.
+"""Sorts any number of file actions by their keys, adds before removes: in runs that are kept on disk and then merged.
 
 So the rows of a checkpoint have the same order whoever writes it, and memory does not grow with the table.
 """
@@ -18,16 +18,19 @@ RUN_BYTES = 64 << 20
 
 _BATCH_ROWS = 8192
 
+_ORDER = pa.field("order", pa.string())
+"""What rows are sorted by. Then row groups of adds have no removes, and readers of adds can leave out the others."""
+
 
 class SortedFiles:
-    """Takes batches of `tablefeed.delta.columns.FILE_COLUMNS` and gives them back sorted by `key`, any number of times.
+    """Takes batches of `tablefeed.delta.columns.FILE_COLUMNS` and gives them back sorted, any number of times.
 
     A merge holds one batch of each run in memory, and must end before the next one begins. Raises OSError where the
     disk for temporary files is full.
     """
 
     def __init__(self, schema: pa.Schema, *, run_bytes: int = RUN_BYTES) -> None:
-        self._schema, self._run_bytes = schema, run_bytes
+        self._schema, self._run_bytes = schema.append(_ORDER), run_bytes
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
         self._runs: list[IO[bytes]] = []
@@ -46,7 +49,8 @@ class SortedFiles:
         """Adds rows in any order; each key may come only once."""
         self.count += batch.num_rows
         self.add_count += batch["is_add"].true_count
-        self._pending.append(batch)
+        first = pc.if_else(batch["is_add"], "0", "1")
+        self._pending.append(batch.append_column(_ORDER, pc.binary_join_element_wise(first, batch["key"], "")))
         self._pending_bytes += batch.nbytes
         if self._pending_bytes >= self._run_bytes:
             self._spill()
@@ -58,7 +62,10 @@ class SortedFiles:
         self.add_count = self.count = 0
 
     def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """Gives all rows sorted by `key`, in batches of exactly `rows` rows; only the last batch may have fewer."""
+        """Gives all rows, the adds sorted by `key` and then the removes, in batches of exactly `rows` rows.
+
+        Only the last batch may have fewer.
+        """
         waiting: list[pa.Table] = []
         count = 0
         for table in self._merged():
@@ -78,17 +85,17 @@ class SortedFiles:
         live = [(head, table) for head, table in tables if table is not None]
         while live:
             # The smallest of the last keys: no row that is still to be read has a smaller key.
-            bound = min(table["key"][-1].as_py().encode() for _, table in live).decode()
-            counts = [pc.sum(pc.less_equal(table["key"], bound)).as_py() for _, table in live]
+            bound = min(table[_ORDER.name][-1].as_py().encode() for _, table in live).decode()
+            counts = [pc.sum(pc.less_equal(table[_ORDER.name], bound)).as_py() for _, table in live]
             merged = pa.concat_tables([table.slice(0, n) for (_, table), n in zip(live, counts, strict=True)])
-            yield merged.take(pc.sort_indices(merged["key"])) if len(live) > 1 else merged
+            yield merged.take(pc.sort_indices(merged[_ORDER.name])) if len(live) > 1 else merged
             rest = [(head, table.slice(n)) for (head, table), n in zip(live, counts, strict=True)]
             refilled = [(head, table if table.num_rows else next(head, None)) for head, table in rest]
             live = [(head, table) for head, table in refilled if table is not None]
 
     def _sorted(self) -> pa.Table:
         table = pa.Table.from_batches(self._pending, self._schema)
-        return table.take(pc.sort_indices(table["key"]))
+        return table.take(pc.sort_indices(table[_ORDER.name]))
 
     def _spill(self) -> None:
         run: IO[bytes] = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - closed by the stack
@@ -112,4 +119,4 @@ def _read(run: IO[bytes]) -> Iterator[pa.Table]:
 
 
 def _one(table: pa.Table) -> pa.RecordBatch:
-    return table.combine_chunks().to_batches()[0]
+    return table.drop_columns([_ORDER.name]).combine_chunks().to_batches()[0]
