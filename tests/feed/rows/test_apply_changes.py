@@ -195,6 +195,30 @@ def test_33_files_that_cannot_have_the_keys_are_not_opened(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [pa.int64(), pa.date32(), pa.timestamp("us", "UTC"), pa.decimal128(22, 2)],
+    ids=["long", "date", "at", "cents"],
+)
+def test_33_new_keys_far_from_the_others_open_no_file_between_them(tmp_path: Path, kind: pa.DataType) -> None:
+    def of(*ids: range) -> pa.Array:
+        whole = {kind: pa.int64(), pa.date32(): pa.int32()}[kind]
+        numbers = pa.array([number for each in ids for number in each], whole)
+        return (numbers.cast(pa.timestamp("s", "UTC")) if pa.types.is_timestamp(kind) else numbers).cast(kind)
+
+    url = str(tmp_path / "target")
+    for number in range(4):
+        given = of(range(100 * number, 100 * number + 100))
+        tablefeed.append(url, pa.table({"id": given, "ts": [1] * 100}), properties={**NEEDED, **VECTORS})
+    read = adds(url)[2]["path"]
+    for add in adds(url):
+        if add["path"] != read:
+            (Path(url) / add["path"]).unlink()
+    changes = pa.table({"id": of(range(200, 300), range(100_000, 100_030)), "ts": [2] * 130})
+    done = tablefeed.apply_changes(url, changes, keys="id", sequence_by="ts")
+    assert done == Committed(version=Version(4))
+
+
 def adds(url: str) -> list[dict[str, Any]]:
     log = sorted((Path(url) / "_delta_log").glob("*.json"))
     return [json.loads(line)["add"] for path in log for line in path.read_text().splitlines() if '"add"' in line[:8]]

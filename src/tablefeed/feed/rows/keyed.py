@@ -54,7 +54,9 @@ class FoundRows:
 def key_ranges(keys: pa.Table, schema: pa.Schema) -> RowFilter:
     """Gives a filter that is true for all `keys` and for few others: the ranges in which they are.
 
-    Each key column has up to `MOST_RANGES` ranges with about as many keys each.
+    Each key column has up to `MOST_RANGES` ranges. Numbers and times are divided where the next one is farthest away:
+    otherwise one range would reach from the old keys of a batch to its new ones, and with it over all files between
+    them. Other types have ranges with about as many keys each.
     """
     asked = [_ranges(name, keys[name]) for name in keys.column_names if _has_bounds(keys.schema.field(name).type)]
     found: Predicate = And(tuple(asked)) if asked else Constant(value=True)
@@ -110,8 +112,7 @@ def _has_bounds(kind: pa.DataType) -> bool:
 def _ranges(name: str, keys: pa.ChunkedArray) -> Predicate:
     ordered = pc.unique(keys)
     ordered = ordered.take(pc.sort_indices(ordered))
-    count = len(ordered)
-    edges = sorted({number * count // MOST_RANGES for number in range(MOST_RANGES)} | {count})
+    edges = sorted({0, len(ordered), *_divisions(ordered)})
     column = Column((name,))
     ranges = [
         And(
@@ -123,6 +124,20 @@ def _ranges(name: str, keys: pa.ChunkedArray) -> Predicate:
         for begin, end in pairwise(edges)
     ]
     return Or(tuple(ranges)) if ranges else Constant(value=False)
+
+
+def _divisions(ordered: pa.Array) -> list[int]:
+    """Gives the indices at which the ranges of `ordered` begin, besides the first; all values are different."""
+    kind, count = ordered.type, len(ordered)
+    if pa.types.is_date32(kind):
+        ordered = ordered.cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        ordered = ordered.cast(pa.int64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        return [number * count // MOST_RANGES for number in range(1, MOST_RANGES)]
+    places = ordered.cast(pa.float64(), safe=False)  # what is far apart stays so
+    widest = pc.array_sort_indices(pc.subtract(places[1:], places[:-1]), "descending")[: MOST_RANGES - 1]
+    return [index + 1 for index in widest.to_pylist()]
 
 
 def find(target: TargetRows, keys: pa.Table | None, within: RowFilter | None) -> FoundRows:
