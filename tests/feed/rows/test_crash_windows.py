@@ -181,7 +181,9 @@ def test_a_change_that_fails_at_any_call_of_the_store_is_whole_or_not_there_and_
 
         assert isinstance(outcome, AlreadyApplied if now == new else Committed)
         assert (rows(url), txns(url)) == (new, 1)
-        assert all(is_taken_by_vacuum(path) for path in left_over(url)), left_over(url)
+        if left_over(url):
+            tablefeed.vacuum(url, retention_hours=0, allow_short_retention=True)
+        assert left_over(url) == []
 
     every = FaultyStore(LocalStore(str(shutil.copytree(made, tmp_path / "whole"))))
     change(every)
@@ -205,7 +207,3 @@ def windows(calls: Sequence[StoreCall]) -> Iterator[tuple[int, Outcome]]:
         if call.operation == "put_if_absent":
             yield at, "death after"
         before = call.operation, call.name.rpartition("/")[0]
-
-
-def is_taken_by_vacuum(path: str) -> bool:
-    return path.startswith(("part-", "deletion_vector", "_change_data/", "_tablefeed/apply_changes/"))

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -18,7 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
-from support.change_events import Event, Target, delete, truncate, upsert
+import tablefeed
+from support.change_events import Event, Target, delete, table_of, truncate, upsert
 from tablefeed.feed.rows.folding import END_AT, KIND, SEQUENCE, START_AT, Folding, Ties
 
 Row = dict[str, Any]
@@ -194,6 +196,44 @@ def test_a_few_events_end_the_same_in_any_order_and_any_batches(how: Folding, da
 
     assert comparable(one.shown()) == comparable(other.shown()) == comparable(plain_fold(events, how))
     assert comparable(one.remembered()) == comparable(other.remembered())
+
+
+ON_DISK = [name for name, how in FOLDINGS.items() if not how.absent and how.sequence == PLAIN]
+
+
+@pytest.mark.parametrize("name", ON_DISK)
+def test_histories_of_a_table_on_disk_end_the_same_in_any_order_and_any_batches(tmp_path: Path, name: str) -> None:
+    """Those foldings that `tablefeed.apply_changes` takes by its own arguments, with some 40 keys each."""
+    how, random_ = FOLDINGS[name], random.Random(name)  # noqa: S311 (no secret)
+    events = [event for event in some_events(random_, how) if event.get("id", 0) < 40]
+    if how.scd_type == 1:
+        events += [truncate(3)] * 2
+    random_.shuffle(events)
+    url = str(tmp_path / "target")
+    tablefeed.append(url, how.row_schema.empty_table(), properties=PROPERTIES)
+    more: dict[str, Any] = {"ignore_null_updates_column_list": list(how.ignore_nulls)} if how.ignore_nulls else {}
+    more |= {"apply_as_truncates": "op = 'truncate'"} if how.scd_type == 1 else {"stored_as_scd_type": 2}
+    more |= {} if how.tracked is None else {"track_history_column_list": list(how.tracked)}
+
+    for batch in in_batches(events, random_.choices(range(len(events)), k=4)):
+        given = table_of(batch, how).rename_columns({KIND: "op", SEQUENCE: "ts"})
+        own = how.sequence_column or "ts"
+        if own in given.column_names and own != "ts":
+            given = given.set_column(given.column_names.index(own), own, given["ts"])
+        tablefeed.apply_changes(
+            url,
+            given,
+            keys="id",
+            sequence_by=own,
+            apply_as_deletes="op = 'delete'",
+            except_column_list=["op", "ts"],
+            **more,
+        )
+
+    assert comparable(tablefeed.open_table(url).to_arrow().to_pylist()) == comparable(plain_fold(events, how))
+
+
+PROPERTIES = {"delta.feature.domainMetadata": "supported", "delta.enableDeletionVectors": "true"}
 
 
 @EACH
