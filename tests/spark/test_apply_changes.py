@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,8 @@ import pytest
 
 import tablefeed
 import tablefeed.spark
-from feed.rows.test_apply_changes import FED, Event, a_target, apply, events, rows
+from feed.rows.test_apply_changes import FED, NEEDED, Event, a_target, apply, events, rows
+from feed.rows.test_delete_and_update import unnamed_files
 from spark.test_sink import forget_last_batch
 from tablefeed import AlreadyApplied, Committed
 from tablefeed.errors import (
@@ -220,3 +223,74 @@ def test_26_columns_that_the_table_lacks_are_added_by_the_commit_of_several_task
     tablefeed.spark.apply_changes(changes, target, **ARGUMENTS, merge_schema=True, tasks=3)
     assert rows(target) == [(1, "A", 2, 10), (2, "b", 2, 20), (3, "c", 2, 30)]
     assert tablefeed.open_table(target).version == 2
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "left"),
+    [
+        (lambda target: tablefeed.optimize(target), [(1, "A", 2), (2, "B", 1), (4, "d", 1), (5, "e", 1)]),
+        (lambda target: tablefeed.delete(target, "id = 2"), [(1, "A", 2), (4, "d", 1), (5, "e", 1)]),
+    ],
+    ids=["optimize", "other rows"],
+)
+def test_tasks_apply_their_events_again_where_another_commit_comes_between(
+    spark: SparkSession, tmp_path: Path, meanwhile: Callable[[str], object], left: list[tuple[Any, ...]]
+) -> None:
+    target = a_target(tmp_path)
+    apply(target, (1, "a", 1, "u"), (2, "B", 1, "u"), (3, "c", 1, "u"))
+    apply(target, (5, "e", 1, "u"), (6, None, 1, "d"))
+    happened = tmp_path / "happened"
+
+    def rival(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not happened.exists():
+            happened.touch()
+            meanwhile(target)
+        yield from batches
+
+    given = batch(spark, (1, "A", 2, "u"), (3, None, 2, "d"), (4, "d", 1, "u")).coalesce(1)
+    changes = given.mapInArrow(rival, given.schema)
+    assert tablefeed.spark.apply_changes(changes, target, **ARGUMENTS, tasks=2) == Committed(version=Version(4))
+    assert rows(target) == left
+    assert not unnamed_files(target)
+
+
+def test_a_backfill_beside_a_stream_leaves_what_is_newer_and_is_done_once(spark: SparkSession, tmp_path: Path) -> None:
+    target, checkpoint = a_target(tmp_path), tmp_path / "checkpoint"
+    source = feed(tmp_path / "source", [(1, "live", 10, "u"), (2, None, 10, "d")])
+    run(spark, source, target, checkpoint)
+    backfill = batch(spark, *((key, "old", 5, "u") for key in (1, 2, 3, 4)))
+    once: dict[str, Any] = {**ARGUMENTS, "app_id": "backfill", "txn_version": 0}
+    tablefeed.spark.apply_changes(backfill, target, **once)
+    feed(source, [(3, "live", 11, "u"), (4, None, 4, "d")])
+    run(spark, source, target, checkpoint)
+    assert isinstance(tablefeed.spark.apply_changes(backfill, target, **once), AlreadyApplied)
+    assert rows(target) == [(1, "live", 10), (3, "live", 11), (4, "old", 5)]
+
+
+def test_a_change_feed_is_applied_also_where_all_its_commits_have_one_time(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows move to other partitions, and a commit replaces rows of one key."""
+    source, target = tmp_path / "source", str(tmp_path / "target")
+    empty = pa.schema([("id", pa.int64()), ("v", pa.string()), ("p", pa.string())]).empty_table()
+    tablefeed.append(source, empty, partition_by=["p"], properties=FED)
+    tablefeed.append(target, empty, partition_by=["p"], properties=NEEDED)
+    tablefeed.append(source, pa.table({"id": [1, 2, 3, 4], "v": ["a"] * 4, "p": ["x", "x", "y", "y"]}))
+    tablefeed.update(source, {"p": "'y'", "v": "'moved'"}, "id IN (1, 2)")
+    tablefeed.delete(source, "id IN (2, 4)")
+    tablefeed.append(source, pa.table({"id": [4, 5], "v": ["again"] * 2, "p": ["x", None]}))
+    replaced = spark.createDataFrame([(3, "replaced", "y")], "id long, v string, p string")
+    replaced.write.format("tablefeed").mode("overwrite").option("replaceWhere", "id IN (1, 3)").save(str(source))
+    for commit in (source / "_delta_log").glob("*.json"):
+        os.utime(commit, (1_700_000_000, 1_700_000_000))
+
+    stream = spark.readStream.format("tablefeed").option("readChangeFeed", "true").option("startingVersion", 0)
+    query = tablefeed.spark.apply_changes(
+        stream.option("maxFilesPerTrigger", 2).load(str(source)),
+        target,
+        keys="id",
+        source="tablefeed",
+        checkpoint_location=str(tmp_path / "checkpoint"),
+        trigger={"availableNow": True},
+    )
+    assert not isinstance(query, Committed | AlreadyApplied)
+    query.awaitTermination()
+    assert rows(target) == rows(str(source)) == [(3, "replaced", "y"), (4, "again", "x"), (5, "again", None)]
