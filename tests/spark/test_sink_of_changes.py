@@ -80,11 +80,11 @@ def test_a_batch_is_appended_as_change_events(session: SparkSession, tmp_path: P
     ("mode", "options", "text"),
     [
         ("overwrite", {}, "Option 'keys' is not supported here"),
-        ("append", {"mergeSchema": "true"}, "Option 'mergeSchema' is not supported here"),
+        ("append", {"partitionBy": "id"}, "Option 'partitionBy' is not supported here"),
         ("append", {"columnList": "id"}, "Option 'exceptColumnList' is not supported here"),
         ("append", {}, "Make sequenceBy finer"),
     ],
-    ids=["overwrite", "mergeSchema", "both lists", "equal sequences"],
+    ids=["overwrite", "partitionBy", "both lists", "equal sequences"],
 )
 def test_what_is_refused_reaches_the_user_and_nothing_is_written(
     spark: SparkSession, tmp_path: Path, mode: str, options: dict[str, str], text: str

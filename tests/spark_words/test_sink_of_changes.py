@@ -175,6 +175,15 @@ def test_the_changes_of_a_known_source_need_only_keys(tmp_path: Path) -> None:
     assert rows(url) == [(1, "a", 1), (3, "new", 1)]
 
 
+def test_the_columns_that_a_table_lacks_are_added_where_that_is_asked_for(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    with pytest.raises(SchemaMismatchError, match=r"exceptColumnList, or .* mergeSchema"):
+        a_writer(url, exceptColumnList="v")
+    options = {"mergeSchema": "true", "exceptColumnList": "v"}
+    a_writer(url, **options).commit(ran(a_writer(url, **options), [[(1, "a", 1, "u")], [(2, "b", 1, "x")]]), 0)
+    assert rows(url) == [(1, None, 1, "u"), (2, None, 1, "x")]
+
+
 def test_events_of_debezium_meet_by_the_keys_in_their_envelopes_whatever_task_has_them(tmp_path: Path) -> None:
     url = a_target(tmp_path)
 
@@ -218,7 +227,7 @@ REFUSED: list[tuple[dict[str, str], type[Exception], str]] = [
     ({"ties": "first"}, IllegalOptionError, "'ties'"),
     ({"storedAsScdType": "3"}, IllegalOptionError, "'storedAsScdType'"),
     ({"partitionBy": "id"}, UnsupportedOptionError, "'partitionBy'"),
-    ({"mergeSchema": "true"}, UnsupportedOptionError, "'mergeSchema'"),
+    ({"overwriteSchema": "true"}, UnsupportedOptionError, "'overwriteSchema'"),
     ({"compactevery": "2"}, UnsupportedOptionError, "'compactEvery'"),
     ({"delta.appendOnly": "true"}, UnsupportedOptionError, "'delta.appendOnly'"),
     ({"sequenceby_": "x"}, OptionError, "Did you mean 'sequenceBy'"),

@@ -20,7 +20,7 @@ from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.attempts import changeable
 from tablefeed.feed.rows.divided import Aside, Sizes, applied, delete_asides, in_chunks, set_aside
 from tablefeed.feed.rows.folding import Folding
-from tablefeed.feed.rows.incoming import batch_of
+from tablefeed.feed.rows.incoming import batch_of, with_new_columns
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import now_ms
@@ -135,6 +135,7 @@ class _Changes:
 
         @named_as_options()
         def prepared(target: TargetRows) -> Transaction | None:
+            target = with_new_columns(target, self.source, self.asked)
             how = _folding(self.asked, self.source, target.snapshot)
             if how != messages[0].how:
                 raise ConflictError(
@@ -174,7 +175,7 @@ def _planned(path: str, schema: StructType, options: ParsedOptions, *, overwrite
     log, state = newest_state(path, options.storage)
     with naming(log.url), named_as_options():
         asked = asking(**arguments_of(options))
-        target = TargetRows(changeable(state))
+        target = with_new_columns(TargetRows(changeable(state)), source, asked)
         how = _folding(asked, source, target.snapshot)
         check(target, how)
     return _Changes(

@@ -601,6 +601,7 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
         doc="Two events of a key with one sequence and different values: `fail` refuses them, `last` takes the last of "
         "the batch: of the last task that has one, the one that came last.",
     ),
+    _switch("mergeSchema", doc="Add the columns of the events that the table does not have."),
 )
 
 STREAM_OF_CHANGES = (*ROW_CHANGES, _USER_METADATA, _EMPTY_BATCHES)
