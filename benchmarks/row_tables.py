@@ -48,12 +48,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is measured. `churn` is the number of rows, of batches and of events in a batch."""
+    """What is measured."""
 
     batch: Size
     micro_batches: int
     large: Size
-    churn: tuple[int, int, int]
 
 
 def make(table: Path, size: Size, properties: Mapping[str, str], order: Order) -> None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import shutil
-import statistics
 import time
 from collections.abc import Callable
 from functools import partial
@@ -20,14 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tablefeed
 from benchmarks import environment, micro_batches, row_tables
 from benchmarks.questions import AtMost, Side
-from benchmarks.row_tables import ARGUMENTS, TABLES, VECTORS, Order, Size, Workload
+from benchmarks.row_tables import ARGUMENTS, TABLES, Order, Size, Workload
 from benchmarks.source import Figure, as_markdown
 from benchmarks.turns import Sample, facts, keep, measured
 from tablefeed.feed.upkeep.background import wait_until_done
@@ -35,20 +32,15 @@ from tablefeed.feed.upkeep.background import wait_until_done
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 5
 PACKAGES = ("tablefeed", "pyarrow", "deltalake")
-EDGE = 50
-"""How many batches of the churn are compared at its beginning and at its end."""
-
 FULL = Workload(
     batch=Size(rows=5_000_000, files=20, updates=8_000, deletes=1_000, inserts=1_000),
     micro_batches=4,
     large=Size(rows=20_000_000, files=80, updates=1_600_000, deletes=200_000, inserts=200_000),
-    churn=(100_000, 1_000, 100),
 )
 QUICK = Workload(
     batch=Size(rows=10_000, files=20, updates=80, deletes=10, inserts=10),
     micro_batches=2,
     large=Size(rows=20_000, files=4, updates=1_600, deletes=200, inserts=200),
-    churn=(5_000, 2 * EDGE, 20),
 )
 WARM_UP = Size(rows=100, files=2, updates=8, deletes=1, inserts=1)
 
@@ -72,15 +64,6 @@ FIGURES = (
     ),
     *_figures("ours_ordered", "tablefeed: events for keys in one file"),
     *_figures("delta_rs_ordered", "delta-rs: the same, by copies"),
-    Figure(key="churn_first_ms", text="tablefeed: a batch among the first 50 of 1,000", unit="ms"),
-    Figure(key="churn_last_ms", text="tablefeed: a batch among the last 50", unit="ms"),
-    Figure(key="churn_growth", text="the last 50 over the first 50", unit="times", goal=AtMost(bound=1.1)),
-    Figure(
-        key="churn_memory",
-        text="memory after the last 50 over that after the first",
-        unit="times",
-        goal=AtMost(bound=1.1),
-    ),
     *micro_batches.FIGURES,
 )
 
@@ -192,38 +175,9 @@ def changed(
     return {f"{key}_s": seconds, f"{key}_cpu_s": cpu_s, f"{key}_peak_mb": peak_mb}
 
 
-def churn(workload: Workload, folder: Path) -> Sample:
-    """Batch after batch of updates to one table, whose small files are folded behind them."""
-    table, (rows, batches, events) = folder / "churn", workload.churn
-    size = Size(rows=rows, files=1, updates=events, deletes=0, inserts=0)
-    row_tables.make(table, size, {**VECTORS, "delta.autoOptimize.autoCompact": "true"}, "shuffled")
-    random, taken, resident = np.random.default_rng(3), [], []
-    for number in range(batches + 10):  # the first ten do not count
-        ids = random.choice(rows, events, replace=False)
-        batch = row_tables.rows_of(ids, number + 1, random).append_column("op", pa.repeat("u", events))
-        begun = time.perf_counter()
-        by_tablefeed(table, batch)
-        taken.append((time.perf_counter() - begun) * 1000)
-        if number + 1 in (10 + EDGE, 10 + batches):
-            wait_until_done()
-            resident.append(_resident_mb())
-    shutil.rmtree(table)
-    first, last = statistics.fmean(taken[10 : 10 + EDGE]), statistics.fmean(taken[-EDGE:])
-    return {
-        "churn_first_ms": first,
-        "churn_last_ms": last,
-        "churn_growth": last / first,
-        "churn_memory": resident[1] / resident[0],
-    }
-
-
 def _cpu_s() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
-
-
-def _resident_mb() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 SIZES = {"full": FULL, "quick": QUICK}
@@ -233,7 +187,6 @@ MEASURES: dict[str, Callable[[Workload, Path], Sample]] = {
     "shuffled-fed": partial(changed, "fed_shuffled", by_tablefeed, "fed", "shuffled"),
     "ordered": partial(changed, "ours_ordered", by_tablefeed, "vectors", "ordered"),
     "ordered-delta-rs": partial(changed, "delta_rs_ordered", by_delta_rs, "plain", "ordered"),
-    "churn": churn,
 }
 ON_SPARK: dict[str, Callable[[Workload, Path, Path], Sample]] = {
     "micro-batches": partial(micro_batches.micro_batches, Side.OURS),
@@ -243,10 +196,9 @@ ON_SPARK: dict[str, Callable[[Workload, Path, Path], Sample]] = {
 }
 MAKES: dict[str, Callable[[Workload, Path], None]] = {
     **dict.fromkeys([*MEASURES, *ON_SPARK], _make_tables),
-    "churn": lambda _workload, _folder: None,
     **dict.fromkeys(["large", "large-jar"], micro_batches.make_large),
 }
-FEWER = {"churn": 2, "large": 1, "large-jar": 1}
+FEWER = {"large": 1, "large-jar": 1}
 """What is measured in the first rounds only: it takes long, and is compared with itself or with a bound."""
 
 
