@@ -246,6 +246,37 @@ def test_times_in_commits_that_begin_later_begin_at_the_copys_own_version(source
     assert tablefeed.append(target, rows(4)).version == 4
 
 
+def test_properties_that_name_versions_of_the_sources_log_are_not_those_of_the_copys(
+    source: Path, target: Path
+) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.alter(source, set_properties={"delta.enableInCommitTimestamps": "true"})
+    protected = {**tablefeed.open_table(source).metadata.configuration}
+    assert protected["delta.inCommitTimestampEnablementVersion"] == "1"
+    protected["delta.requireCheckpointProtectionBeforeVersion"] = "40"
+    schema = tablefeed.open_table(source).metadata.schema_string
+    a_commit(source, 2, info(inCommitTimestamp=2_000_000_000_000), metadata(schema, configuration=protected))
+
+    tablefeed.replicate(source, target)
+
+    assert tablefeed.open_table(target).metadata.configuration == {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.requireCheckpointProtectionBeforeVersion": "0",
+    }
+    assert here(target, 0, "commitInfo")[0]["inCommitTimestamp"] == 2_000_000_000_000
+
+
+def test_a_domain_that_only_the_copy_has_is_removed_where_it_is_copied_anew(source: Path, target: Path) -> None:
+    theirs = {"domain": "mine", "configuration": "{}", "removed": False}
+    a_commit(source, 0, protocol(1, 7, writerFeatures=["domainMetadata"]), metadata())
+    tablefeed.replicate(source, target)
+    a_commit(target, 1, {"domainMetadata": theirs})
+
+    tablefeed.replicate(source, target, resync=True)
+
+    assert here(target, 2, "domainMetadata") == [{**theirs, "removed": True}]
+
+
 def test_what_applied_changes_remember_is_copied_with_its_files(source: Path, target: Path) -> None:
     tablefeed.create(source, rows(1).schema, properties={"delta.feature.domainMetadata": "supported"})
     how: dict[str, Any] = {"keys": "id", "sequence_by": "n", "apply_as_deletes": "op = 'd'"}

@@ -16,10 +16,11 @@ from support.memory_store import MemoryStore
 from tablefeed.errors import ObjectNotFoundError, TablefeedError, TableNotFoundError
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.replication.comparison import digest_of
-from tablefeed.feed.replication.replica import Copied, Replication
+from tablefeed.feed.replication.replica import Replication
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.model.actions import Version
+from tablefeed.model.outcome import Replicated
 from tablefeed.store import Store
 
 AROUND = Surroundings(now_ms=lambda: 1_700_000_000_000, sleep=lambda _s: None, uniform=lambda: 0.0)
@@ -49,7 +50,7 @@ def a_source(files: dict[str, bytes]) -> Store:
     return store
 
 
-def run(source: Store, target: Store, *, first: int = 1) -> Copied:
+def run(source: Store, target: Store, *, first: int = 1) -> Replicated:
     log = log_of(source)
     newest = log.load()
     copies = Replication(log, log_of(target), "copier", AROUND)
@@ -95,7 +96,7 @@ def test_whatever_fails_the_target_is_a_version_of_the_source_and_the_next_run_e
             failed += 1
         check_is_a_version(stores["target"], right)
         done = run(stores["source"], stores["target"])
-        assert (done.source_version, done.target.version) == (3, 2)
+        assert (done.source_version, done.version) == (3, 2)
         check_is_a_version(stores["target"], right)
     assert failed > len(calls) // 3
 
@@ -133,7 +134,7 @@ def test_of_two_runs_at_once_each_version_is_copied_once(made: dict[str, bytes],
 
     done = run(source, faulty)
 
-    assert (done.source_version, done.target.version) == (3, 2)
+    assert (done.source_version, done.version) == (3, 2)
     check_is_a_version(target, digests(log_of(source), range(4)))
 
 

@@ -56,17 +56,11 @@ def replicate(
         raise IllegalOptionError(option="starting_version", value=str(first), explain=f"must be at most {last}")
     app = f"tablefeed.replicate:{newest.metadata.table_id}" if app_id is None else text(app_id, argument="app_id")
     verifies, resyncs = switch(verify, argument="verify"), switch(resync, argument="resync")
-    copied = Replication(origin, copy, app, around()).run(
-        newest, first=Version(first), until=Version(last), resync=resyncs
-    )
+    run = Replication(origin, copy, app, around())
+    done = run.run(newest, first=Version(first), until=Version(last), resync=resyncs)
     if verifies:
-        check_equal(origin.load_for_files(copied.source_version), copy.load_for_files(copied.target.version))
-    return Replicated(
-        version=copied.target.version,
-        source_version=copied.source_version,
-        commits=copied.commit_count,
-        files=copied.file_count,
-    )
+        check_equal(origin.load_for_files(done.source_version), copy.load_for_files(done.version))
+    return done
 
 
 def around() -> Surroundings:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass
 
 from tablefeed.delta import codec, features, names
 from tablefeed.errors import ConflictError, DataFileError, LogError, TableNotFoundError, naming
@@ -31,18 +30,9 @@ from tablefeed.feed.replication.snapshots import snapshot_put
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.log.facts import fold
 from tablefeed.model.actions import Commit, Facts, RemoveFile, Txn, Version
+from tablefeed.model.outcome import Replicated
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copied:
-    """How far a target is: its newest state, the version of the source that it equals, and what a run did for that."""
-
-    target: DeltaSnapshot
-    source_version: Version
-    commit_count: int
-    file_count: int
 
 
 class Replication:
@@ -53,7 +43,7 @@ class Replication:
         self._copies = Copies(source, target)
         self._commit_count = 0
 
-    def run(self, newest: DeltaSnapshot, *, first: Version, until: Version, resync: bool) -> Copied:
+    def run(self, newest: DeltaSnapshot, *, first: Version, until: Version, resync: bool) -> Replicated:
         """Copies up to the version `until` of the source, whose newest state is `newest`.
 
         Where there is no target, its first commit is the version `first` of the source as a whole. With `resync`, a
@@ -62,8 +52,7 @@ class Replication:
         """
         target = _newest(self._target)
         while target is None:
-            target = self._put_snapshot(first, None)
-            target = target or _newest(self._target)
+            target = self._put_snapshot(first, None) or _newest(self._target)
         try:
             origin = origin_of(target, self._app_id)
             check_same_source(newest, origin)
@@ -73,12 +62,14 @@ class Replication:
             if not resync or self._app_id not in target.facts.txns:
                 raise
             logger.warning("copied anew table=%s: %s", self._target.url, error)
-            target, origin = self._replaced(until)
-        return Copied(
-            target=target,
+            while (done := self._put_snapshot(until, _newest(self._target))) is None:
+                pass  # another commit has that version, and the next try replaces what it made too
+            target, origin = done, origin_of(done, self._app_id)
+        return Replicated(
+            version=target.version,
             source_version=origin.version,
-            commit_count=self._commit_count,
-            file_count=self._copies.file_count,
+            commits=self._commit_count,
+            files=self._copies.file_count,
         )
 
     def _next(self, target: DeltaSnapshot, origin: Origin) -> tuple[DeltaSnapshot, Origin]:
@@ -145,12 +136,6 @@ class Replication:
         origin = Origin(table_id=source.metadata.table_id, version=version, digest=found and found[1])
         txn = self._txn(version, self._around.now_ms())
         return self._committed(snapshot_put(source, origin, self._target, base, txn, self._copies))
-
-    def _replaced(self, until: Version) -> tuple[DeltaSnapshot, Origin]:
-        done: DeltaSnapshot | None = None
-        while done is None:
-            done = self._put_snapshot(until, _newest(self._target))
-        return done, origin_of(done, self._app_id)
 
     def _check(self, commit: Commit, target: DeltaSnapshot) -> None:
         """Raises UnsupportedFeatureError where the source gets a feature that is not handled."""

@@ -32,10 +32,11 @@ def snapshot_put(
     """Copies the files of `source`, and gives the commit that makes the target, at `base`, equal to it."""
     now_ms = txn.last_updated_ms or 0
     addition, removal = Addition(), Removal(deletion_timestamp_ms=now_ms)
-    live, wanted = _values(base, _facts_of), _values(source, lambda batch: batch["key"])
+    live = _values(base, _facts_of)
     for batch in source.live_files(with_stats=True):
         copies.bring(name for add in to_add_files(batch) for name in names_of(add, source.url))
         addition.take(batch.filter(pc.invert(pc.is_in(_facts_of(batch), value_set=live))))
+    wanted = None if base is None else _values(source, lambda batch: batch["key"])
     for batch in () if base is None else base.live_files():
         removal.take(batch.filter(pc.invert(pc.is_in(batch["key"], value_set=wanted))))
     domains = tuple(_domains(source, base))
