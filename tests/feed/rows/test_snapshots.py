@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,37 @@ def test_a_function_is_called_with_the_newest_version_until_it_gives_none(tmp_pa
     assert outcome.version == 2
 
 
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("version", "other"),
+    [
+        (date(2026, 1, 1), NOON.replace(tzinfo=None)),
+        (NOON.replace(tzinfo=None), NOON),
+        (3, 3.0),
+        (3, "3"),
+    ],
+    ids=["date", "zone", "float", "text"],
+)
+def test_a_version_of_another_type_is_refused_and_not_taken_for_the_same(
+    tmp_path: Path, version: Any, other: Any
+) -> None:
+    url = a_target(tmp_path)
+    put(url, version, (1, "a", ""))
+    with pytest.raises(SchemaMismatchError, match=r"AUTOCDC_STATE_DRIFT.*sequenceType"):
+        put(url, other, (1, "b", ""))
+    assert rows(url) == [(1, "a", "")]
+
+
+def test_times_of_any_zone_are_versions_in_one_order(tmp_path: Path) -> None:
+    url, west = a_target(tmp_path), timezone(timedelta(hours=-1))
+    put(url, datetime(2026, 1, 1, 9, tzinfo=west), (1, "a", ""), (2, "b", ""))
+    assert put(url, datetime(2026, 1, 1, 10, tzinfo=UTC), (9, "z", "")).version == 1
+    put(url, datetime(2026, 1, 1, 10, tzinfo=west), (1, "A", ""))
+    assert rows(url) == [(1, "A", "")]
+
+
 def test_what_another_writer_did_between_two_snapshots_is_undone(tmp_path: Path) -> None:
     url = a_target(tmp_path)
     put(url, 1, (1, "a", ""), (2, "b", ""))
@@ -130,10 +161,12 @@ def test_25_snapshots_and_events_are_not_applied_to_one_table(tmp_path: Path) ->
         (None, [(1, "a", "")], IllegalOptionError, "must come with a version"),
         (True, [(1, "a", "")], IllegalOptionError, "must come with a version"),
         (object(), [(1, "a", "")], IllegalOptionError, "must come with a version"),
+        (float("nan"), [], IllegalOptionError, "must come with a version"),
+        ({"day": 1}, [(1, "a", "")], IllegalOptionError, "must come with a version"),
         (1, [(1, "a", ""), (1, "b", "")], TablefeedError, "id=1 at sequence 1"),
         ("1", [(1, "b", "")], SchemaMismatchError, "AUTOCDC_STATE_DRIFT"),
     ],
-    ids=["none", "bool", "object", "two rows", "another type"],
+    ids=["none", "bool", "object", "nan", "struct", "two rows", "another type"],
 )
 def test_a_snapshot_without_an_order_or_with_two_rows_of_a_key_is_refused(
     tmp_path: Path, version: Any, given: list[tuple[int, str, str]], error: type[Exception], text: str

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.delta.schema.arrow_schema import from_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, InvalidEventsError
 from tablefeed.feed.rows import state as states
 from tablefeed.feed.rows.apply import Batch
@@ -21,6 +22,7 @@ from tablefeed.feed.rows.folding import END_AT, KIND, SEQUENCE, Kind
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.outcome import Committed
+from tablefeed.model.schema import plain, widens
 
 AT, IS_GONE = "__SNAPSHOT_AT", "__IS_GONE"
 """Columns of a snapshot: its version, and whether it may lack the key."""
@@ -43,7 +45,8 @@ def with_deletes(target: TargetRows, batch: Batch) -> Batch:
     known = pa.Table.from_batches(target.read(target.files(None), wanted), wanted)
     if how.scd_type == 2:
         known = known.filter(pc.is_null(known[END_AT]))
-    fixed = {KIND: pa.scalar(str(Kind.DELETE)), SEQUENCE: pa.scalar(how.snapshot_at, how.sequence)}
+    # As a column: Arrow does not take a scalar's time zone for another one.
+    fixed = {KIND: pa.scalar(str(Kind.DELETE)), SEQUENCE: pa.repeat(how.snapshot_at, 1).cast(how.sequence)[0]}
     columns = [
         pa.repeat(fixed[field.name], known.num_rows)
         if field.name in fixed
@@ -58,10 +61,12 @@ def is_applied(table: Snapshot, at: pa.Scalar) -> bool:
     known = states.read_state(table).snapshot_at
     if known is None:
         return False
+    if not _is_of_type(at, known.type):
+        return False  # it is refused as a sequence of another type
     try:
         version = at.cast(known.type)
     except pa.ArrowException:
-        return False  # it is refused as a sequence of another type
+        return False  # so is one that the type cannot hold
     if pc.less(version, known).as_py():
         raise InvalidEventsError(
             f"{TABLE} has the snapshot of version {known.as_py()!r} of its source, and cannot take the older one of "
@@ -69,6 +74,12 @@ def is_applied(table: Snapshot, at: pa.Scalar) -> bool:
             error_class="AUTOCDC_SNAPSHOT_OUT_OF_ORDER",
         )
     return bool(version == known)
+
+
+def _is_of_type(at: pa.Scalar, kind: pa.DataType) -> bool:
+    """Whether the type holds all versions like `at`. Of a date, a time of that day would be the same version."""
+    given, known = (plain(from_arrow(pa.schema([(AT, each)]))).fields[0].type for each in (at.type, kind))
+    return given == known or widens(given, known)
 
 
 class _Apply(Protocol):
@@ -84,8 +95,7 @@ def in_order(
     while True:
         table = newest()
         known = states.read_state(table).snapshot_at
-        latest = None if known is None else known.as_py()
-        found: Any = snapshots(latest) if callable(snapshots) else snapshots
+        found: Any = snapshots(None if known is None else known.as_py()) if callable(snapshots) else snapshots
         if found is None and callable(snapshots):
             return Committed(version=table.version)
         if not isinstance(found, tuple) or len(found) != 2:
@@ -104,7 +114,8 @@ def _scalar(version: Any) -> pa.Scalar:
         found = pa.scalar(version)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         found = pa.scalar(None)
-    if not found.is_valid or pa.types.is_boolean(found.type):
+    kind = found.type
+    if pc.is_null(found, nan_is_null=True).as_py() or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
         explain = "must come with a version: a number, a text, a date or a time"
         raise IllegalOptionError(option="snapshots", value=repr(version), explain=explain)
     return found
