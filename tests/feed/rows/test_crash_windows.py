@@ -35,6 +35,7 @@ from tablefeed.feed.rows.merge_clauses import Merging
 from tablefeed.feed.rows.state import MOST_FILES
 from tablefeed.feed.rows.update import updating
 from tablefeed.feed.snapshot.known_state import current_snapshot
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -117,6 +118,7 @@ def a_table(path: Path, scd_type: int, properties: dict[str, str], *, state_file
     for key in range(90, 90 + state_files):
         apply(url, (key, None, 1, "d"), scd_type=scd_type)
     tablefeed.checkpoint(url)
+    wait_until_done()
     return url
 
 
