@@ -34,7 +34,7 @@ ROUNDS = 5
 PACKAGES = ("tablefeed", "pyarrow", "deltalake")
 FULL = Workload(
     batch=Size(rows=5_000_000, files=20, updates=8_000, deletes=1_000, inserts=1_000),
-    micro_batches=4,
+    micro_batches=3,
     large=Size(rows=20_000_000, files=80, updates=1_600_000, deletes=200_000, inserts=200_000),
 )
 QUICK = Workload(
