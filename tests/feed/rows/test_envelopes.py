@@ -85,11 +85,23 @@ def test_what_a_user_gives_goes_before_what_the_source_says(tmp_path: Path) -> N
         (feed((1, "a", "upsert", 1)), {}, TablefeedError, "_change_type is 'upsert' in 1 of them"),
         (feed((1, "a", None, 1)), {}, TablefeedError, "_change_type is None"),
         (pa.table({"id": [1], "v": ["a"]}), {}, SchemaMismatchError, "no column _change_type"),
+        (
+            feed((1, "a", "insert", 1)).set_column(2, "_change_type", pa.array([{"a": 1}])),
+            {},
+            SchemaMismatchError,
+            "no text",
+        ),
+        (
+            feed((1, "a", "insert", 1)).set_column(3, "_commit_version", pa.array(["1"])),
+            {},
+            SchemaMismatchError,
+            "string as",
+        ),
         (feed((1, "a", "insert", 1)), {"ignore_null_updates": True}, UnsupportedOptionError, "whole rows"),
         (feed((1, "a", "insert", 1)), {"source": "maxwell"}, IllegalOptionError, "source"),
         (feed((1, "a", "insert", 1)), {"source": None}, IllegalOptionError, "sequence_by"),
     ],
-    ids=["kind", "null", "columns", "sparse", "source", "no source"],
+    ids=["kind", "null", "columns", "struct", "text version", "sparse", "source", "no source"],
 )
 def test_what_is_no_change_feed_is_refused_by_name(
     tmp_path: Path, changes: pa.Table, arguments: dict[str, Any], error: type[Exception], text: str

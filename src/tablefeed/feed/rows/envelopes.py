@@ -28,6 +28,12 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
     `target` are the columns of the table. Raises InvalidEventsError for what is no event of the source,
     SchemaMismatchError for changes without its columns, UnsupportedOptionError for what cannot be asked of it.
     """
+    twice = [name for name in changes.column_names if changes.column_names.count(name) > 1]
+    if twice:
+        raise SchemaMismatchError(
+            f"The changes for {TABLE} have two columns {twice[0]}. Nothing was committed. Rename one.",
+            error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+        )
     if asked.snapshot_at is not None:
         return as_events(changes, asked)
     if asked.source is None:
@@ -48,12 +54,22 @@ def _of_feed(changes: pa.Table, asked: Asking) -> Asking:
     if asked.ignore_null_updates or sparse is not None:
         remedy = "A change feed has whole rows, in which a null is a value: leave it out, or leave source out."
         raise UnsupportedOptionError(option="ignore_null_updates", remedy=remedy)
+    version = changes.schema.field(names.COMMIT_VERSION).type
+    if not asked.sequence_by and not pa.types.is_integer(version):
+        raise SchemaMismatchError(
+            f"The changes for {TABLE} have {version} as {names.COMMIT_VERSION}, whose order is not known to be that of "
+            "the commits. Nothing was committed. Cast it to bigint, or set sequence_by.",
+        )
     kinds = pa.array([str(kind) for kind in ChangeType])
-    other = changes.filter(pc.invert(pc.is_in(changes[names.CHANGE_TYPE], value_set=kinds)))
-    if other.num_rows:
+    try:
+        given = changes[names.CHANGE_TYPE].cast(pa.string())
+    except pa.ArrowException as error:
+        raise SchemaMismatchError(f"The changes for {TABLE} have no text as {names.CHANGE_TYPE}: {error}.") from error
+    other = given.filter(pc.invert(pc.is_in(given, value_set=kinds)))
+    if len(other):
         raise InvalidEventsError(
-            f"{TABLE} cannot take these changes: {names.CHANGE_TYPE} is {other[names.CHANGE_TYPE][0].as_py()!r} in "
-            f"{other.num_rows} of them, which no change feed has. Filter them.",
+            f"{TABLE} cannot take these changes: {names.CHANGE_TYPE} is {other[0].as_py()!r} in "
+            f"{len(other)} of them, which no change feed has. Filter them.",
         )
     # An update may change the key: the old one is deleted. Where it stays, the new image has the same version and wins.
     before = f"{names.CHANGE_TYPE} = '{ChangeType.UPDATE_PREIMAGE}'"
