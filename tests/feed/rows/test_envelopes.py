@@ -127,8 +127,8 @@ def as_json(*given: dict[str, Any] | None) -> pa.Table:
     return pa.table({"value": pa.array([None if one is None else json.dumps(one) for one in given], pa.string())})
 
 
-def as_columns(*given: dict[str, Any]) -> pa.Table:
-    row = pa.struct(COLUMNS)
+def as_columns(*given: dict[str, Any], columns: dict[str, pa.DataType] = COLUMNS) -> pa.Table:
+    row = pa.struct(columns)
     source = pa.struct({"connector": pa.string(), "lsn": pa.int64(), "ts_ms": pa.int64()})
     kinds = {"before": row, "after": row, "op": pa.string(), "source": source, "ts_ms": pa.int64()}
     return pa.table({name: pa.array([one[name] for one in given], kind) for name, kind in kinds.items()})
@@ -245,6 +245,49 @@ def test_20_a_value_that_the_database_did_not_give_is_left_as_it_is(tmp_path: Pa
     assert rows(url) == [(1, "a")]
 
 
+UNAVAILABLE = "__debezium_unavailable_value"
+HSTORE = json.dumps({UNAVAILABLE: UNAVAILABLE}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "unavailable"),
+    [
+        (pa.string(), "a", base64.b64encode(UNAVAILABLE.encode()).decode()),
+        (pa.string(), "a", UNAVAILABLE.encode().hex()),
+        (pa.string(), "a", HSTORE),
+        (pa.binary(), b"a", UNAVAILABLE.encode()),
+        (pa.list_(pa.string()), ["a"], [UNAVAILABLE]),
+        (pa.list_(pa.string()), ["a"], ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]),
+        (pa.list_(pa.int32()), [1], list(UNAVAILABLE.encode())),
+        (pa.map_(pa.string(), pa.string()), [("a", "b")], [(UNAVAILABLE, UNAVAILABLE)]),
+    ],
+    ids=["base64", "hex", "hstore", "bytes", "texts", "uuids", "integers", "map"],
+)
+def test_20_each_form_of_a_value_that_the_database_did_not_give_leaves_it_as_it_is(
+    tmp_path: Path, kind: pa.DataType, value: Any, unavailable: Any
+) -> None:
+    columns = {"id": pa.int64(), "v": kind}
+    url = a_target(tmp_path, columns)
+    debezium(url, as_columns(change("c", 1, after={"id": 1, "v": value}), columns=columns))
+    debezium(url, as_columns(change("u", 2, after={"id": 1, "v": unavailable}), columns=columns))
+    assert rows(url) == [(1, value)]
+
+
+@pytest.mark.parametrize("unavailable", [UNAVAILABLE.encode().hex(), HSTORE], ids=["hex", "hstore"])
+def test_20_json_has_forms_of_a_value_that_the_database_did_not_give(tmp_path: Path, unavailable: str) -> None:
+    url = a_target(tmp_path)
+    debezium(url, as_json(change("c", 1, after={"id": 1, "v": "a"})))
+    debezium(url, as_json(change("u", 2, after={"id": 1, "v": unavailable})))
+    assert rows(url) == [(1, "a")]
+
+
+def test_an_image_that_is_null_in_all_events_needs_no_type(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    for event in (change("c", 1, after=GOOD), change("c", 1, after={**GOOD, "id": 2}), change("d", 2, before=GOOD)):
+        debezium(url, pa.Table.from_pylist([event]))
+    assert rows(url) == [(2, "a")]
+
+
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
@@ -305,6 +348,7 @@ B64 = base64.b64encode
         (pa.string(), {"type": "string", "name": "io.debezium.data.Uuid"}, "u", "u"),
         (pa.bool_(), {"type": "boolean"}, True, True),
         (pa.float32(), {"type": "float"}, 1.5, 1.5),
+        (pa.float64(), {"type": "float"}, 0.1, 0.10000000149011612),
     ],
 )  # fmt: skip
 def test_described_values_are_read_as_what_they_mean(
@@ -324,6 +368,9 @@ def test_described_values_are_read_as_what_they_mean(
         (pa.int32(), {"type": "int64"}, 2**40),
         (pa.int32(), {"type": "double"}, 1.0),
         (pa.float32(), {"type": "double"}, 1.1),
+        (pa.float32(), {"type": "int32"}, 2**24 + 1),
+        (pa.string(), {"type": "string"}, "\ud800"),
+        (pa.decimal128(10, 2), {**PRECISE, "parameters": {"scale": "x"}}, "AA=="),
         (pa.float64(), {"type": "int64"}, 2**60 + 1),
         (LOCAL, {"type": "int64", "name": "io.debezium.time.NanoTimestamp"}, 1),
         (LOCAL, {"type": "int64"}, 1),
@@ -373,13 +420,19 @@ GOOD = {"id": 1, "v": "a"}
     [
         (as_json(change("c", 1, after={**GOOD, "new": 1})), "table lacks|lacks: new"),
         (as_json(change("m", 1)), "op is 'm'"),
-        (as_json(change("c", 1, after=GOOD, connector="oracle")), "connector oracle is not known"),
+        (as_json(change("c", 1, after=GOOD, connector="oracle")), "connector 'oracle' is not known"),
         (as_json(change("c", None, after=GOOD)), "NULL_SEQUENCE"),
         (as_json(None), "null value, or an event"),
         (as_json(change("d", 1)), "NULL_KEY"),
         (as_json(change("c", 1, after={**GOOD, "V": "b"})), "differ only in case"),
         (pa.table({"value": ["{"]}), "no JSON"),
         (pa.table({"value": ["[1]"]}), "no JSON object"),
+        (pa.table({"value": ['{"schema": null, "payload": 5}']}), "no JSON object"),
+        (pa.table({"value": ['{"schema": {"fields": [5]}, "payload": {"op": "c"}}']}), "does not name its fields"),
+        (pa.table({"value": ['{"a":' * 10**5 + "1" + "}" * 10**5]}), "no JSON: maximum recursion"),
+        (as_json(change("c", 2**70, after=GOOD)), "of its source cannot be read"),
+        (as_columns(change("c", 1, after=GOOD)).set_column(0, "before", pa.array([{"id": "x"}])), "before.id"),
+        (pa.table([pa.array(["{}"])] * 2, ["value", "value"]), "two columns value"),
         (as_json(change("c", 1, after="{}")), "no JSON object"),  # type: ignore[arg-type]  # as MongoDB's connector has it
         (as_json(change("c", "x", after=GOOD)), "of its source"),  # type: ignore[arg-type]  # no LSN
         (pa.table({"id": [1]}), "no envelope"),
@@ -395,6 +448,12 @@ GOOD = {"id": 1, "v": "a"}
         "twin",
         "json",
         "array",
+        "payload",
+        "schema",
+        "deep",
+        "huge lsn",
+        "before",
+        "twice",
         "row",
         "lsn",
         "columns",

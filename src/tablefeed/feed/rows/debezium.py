@@ -7,7 +7,6 @@ A plain event has the columns of the row; what else the changes had follows with
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,8 +21,8 @@ from tablefeed.delta import names
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import TABLE, InvalidEventsError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.rows.asking import Asking
-from tablefeed.feed.rows.columns import LONG, flat, gather, is_true, nulls
-from tablefeed.feed.rows.debezium_values import Declared, Read, reader
+from tablefeed.feed.rows.columns import LONG, counting, flat, gather, nulls, only
+from tablefeed.feed.rows.debezium_values import UNAVAILABLE_TEXTS, Declared, Read, reader, unavailable
 from tablefeed.feed.rows.folding import ABSENT, END_AT, START_AT
 from tablefeed.model.schema import Struct
 
@@ -31,9 +30,6 @@ OP, ORDER = "__op", "__position"
 _TS, _SOURCE_TS, _OFFSET = "__ts_ms", "__source_ts_ms", "__offset"
 _PARTS = ("before", "after", "op", "source", "ts_ms", "ts_us", "ts_ns", "transaction")
 _OPS = ("c", "u", "r", "d", "t")
-_UNAVAILABLE = "__debezium_unavailable_value"
-"""What stands for a value that the database did not give: a large one that an update left as it was (Postgres)."""
-_UNAVAILABLE_TEXTS = (_UNAVAILABLE, base64.b64encode(_UNAVAILABLE.encode()).decode())
 _POSITION = pa.struct({"log": pa.string(), "position": LONG, "row": LONG, "live": LONG})
 """An event's place in the source's log. At one place an event of a snapshot is older than any other."""
 
@@ -96,7 +92,7 @@ def _said(found: _Events, *, with_order: bool) -> dict[str, Any]:
         }
         if with_order:
             columns[ORDER] = pa.array(map(_position, found.source, found.op), _POSITION)
-    except (pa.ArrowException, AttributeError) as error:
+    except (pa.ArrowException, AttributeError, OverflowError, UnicodeError) as error:
         raise _refused(f"what an event says of its source cannot be read: {error}. Filter it.") from error
     if found.absent:
         columns[ABSENT] = pa.StructArray.from_arrays([flat(each) for each in found.absent.values()], [*found.absent])
@@ -126,9 +122,17 @@ def _envelope(changes: pa.Table) -> tuple[pa.Table, dict[str, pa.ChunkedArray] |
 
 def _of_columns(envelope: Mapping[str, pa.ChunkedArray], asked: Asking) -> _Events:
     after, op, count = envelope["after"], envelope["op"].to_pylist(), len(envelope["op"])
-    before = envelope.get("before", pa.chunked_array([pa.nulls(count, after.type)]))
-    if not pa.types.is_struct(after.type) or not pa.types.is_struct(before.type):
-        raise SchemaMismatchError(f"The changes for {TABLE} have {after.type} as after, which is no struct. Decode it.")
+    before = envelope.get("before", nulls(count, after.type))
+    # A column in which all is null may have no type.
+    before, after = (
+        nulls(count, other.type) if pa.types.is_null(each.type) else each
+        for each, other in ((before, after), (after, before))
+    )
+    for name, image in (("after", after), ("before", before)):
+        if not pa.types.is_struct(image.type):
+            raise SchemaMismatchError(
+                f"The changes for {TABLE} have {image.type} as {name}, which is no struct. Decode it."
+            )
     old, new = _members(before), _members(after)
     is_key = {name: name.lower() in {key.lower() for key in asked.keys} for name in new}
     pairs = [(old[name].to_pylist(), new[name].to_pylist()) for name in new if is_key[name] and name in old]
@@ -142,15 +146,23 @@ def _of_columns(envelope: Mapping[str, pa.ChunkedArray], asked: Asking) -> _Even
         for each, place in [("d", count + at), (kind, image)] if moved else [(kind, image)]:
             found.add(at, each, sources[at] or {}, times[at])
             places.append(place)
-    for name, column in new.items():
-        other = old.get(name, nulls(count, column.type)).cast(column.type)
-        values = flat(gather([column, other], pa.array(places, LONG)))
-        if (is_text(values.type) or is_bytes(values.type)) and not is_key[name]:
-            text = _UNAVAILABLE if is_text(values.type) else _UNAVAILABLE.encode()
-            found.absent[name] = is_true(pc.equal(values, pa.scalar(text, values.type)))
-            values = pc.if_else(found.absent[name], pa.scalar(None, values.type), values)
+    for name, given in new.items():
+        # Arrow does not take values of a view by their index.
+        column = given.cast({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(given.type, given.type))
+        values = flat(gather([column, _cast(old.get(name, nulls(count)), column.type, name)], pa.array(places, LONG)))
+        if not is_key[name] and (absent := unavailable(values)) is not None:
+            found.absent[name] = absent
+            values = values.take(only(counting(len(values)), pc.invert(absent)))
         found.rows[name] = values
     return found
+
+
+def _cast(old: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedArray:
+    try:
+        return old.cast(kind)
+    except pa.ArrowException as error:
+        text = f"The changes for {TABLE} have {kind} as after.{name}, and {old.type} as before.{name}: {error}."
+        raise SchemaMismatchError(f"{text} Nothing was committed. Give both in one type.") from error
 
 
 def _members(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
@@ -208,7 +220,7 @@ class _Images:
         if op == "t":
             yield op, envelope, {}
             return
-        declared = {one["field"]: one.get("fields") for one in fields or ()}
+        declared = {name: one.get("fields") for name, one in _by_name(fields or []).items()}
         old = self._row(envelope.get("before"), declared.get("before"), keys_only=True)
         if op == "d":
             yield op, envelope, old if len(old) == len(self.keys) else self._key(kafka_key)
@@ -222,7 +234,7 @@ class _Images:
         return self._row(*_payload(text), keys_only=True)
 
     def _row(self, image: Any, fields: Any, *, keys_only: bool = False) -> dict[str, Any]:
-        declared = None if fields is None else {one["field"]: Declared.of(one) for one in fields}
+        declared = None if fields is None else {name: Declared.of(one) for name, one in _by_name(fields).items()}
         row: dict[str, Any] = {}
         if type(image) not in (dict, type(None)):
             raise _refused("the row of an event is no JSON object. Give the events in columns.")
@@ -234,7 +246,7 @@ class _Images:
                 self._check_ignored(name)
             elif column.name in row:
                 raise _refused(f"an event has two fields {name!r} that differ only in case. Rename one.")
-            elif not (type(value) is str and value in _UNAVAILABLE_TEXTS):
+            elif not (type(value) is str and value in UNAVAILABLE_TEXTS):
                 row[column.name] = self._value(column, None if declared is None else declared.get(name), value)
         return row
 
@@ -268,7 +280,7 @@ class _Images:
         """Gives the values of a column."""
         try:
             return pa.array(values, column.type)
-        except (pa.ArrowException, OverflowError) as error:
+        except (pa.ArrowException, OverflowError, UnicodeError) as error:
             raise _no_value(column, str(error)) from error
 
 
@@ -278,13 +290,21 @@ def _payload(text: str | bytes | None) -> tuple[Any, Any]:
         return None, None
     try:
         found = json.loads(text, parse_float=Decimal)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _refused(f"an event is no JSON: {error}. Filter it, or give the events in columns.") from error
-    if found is not None and type(found) is not dict:
+    schema = None
+    if type(found) is dict and found.keys() == {"schema", "payload"}:
+        schema, found = found["schema"], found["payload"]
+    if any(type(each) not in (dict, type(None)) for each in (schema, found)):
         raise _refused("an event is no JSON object. Filter it, or give the events in columns.")
-    if found is None or found.keys() != {"schema", "payload"}:
-        return found, None
-    return found["payload"], (found["schema"] or {}).get("fields")
+    return found, (schema or {}).get("fields")
+
+
+def _by_name(fields: Any) -> dict[str, Mapping[str, Any]]:
+    """Gives the descriptions of fields by the names of these."""
+    if type(fields) is not list or any(type(one) is not dict or type(one.get("field")) is not str for one in fields):
+        raise _refused("the schema of an event does not name its fields as Kafka Connect does. Filter it.")
+    return {one["field"]: one for one in fields}
 
 
 # --- both -----------------------------------------------------------------------------------------------------------
@@ -316,7 +336,9 @@ def _position(source: Mapping[str, Any], op: str) -> tuple[str | None, int | Non
             why = "a null value, or an event whose source names no connector, has no place in the order"
             raise _refused(f"{why}. Keep Kafka's offset and partition, or filter it.")
         case other:
-            raise _refused(f"the order of Debezium's connector {other} is not known. Set sequence_by, as to {_OFFSET}.")
+            raise _refused(
+                f"the order of Debezium's connector {other!r} is not known. Set sequence_by, as to {_OFFSET}."
+            )
     if not is_live:
         log, position = log or "", position or 0
     return log, position, row, is_live

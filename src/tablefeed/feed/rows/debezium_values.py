@@ -8,14 +8,21 @@ meaning under every setting of a connector is read.
 from __future__ import annotations
 
 import base64
+import hashlib
 import math
 import re
+import struct
+import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablefeed.data.retype import is_bytes, is_text
+from tablefeed.feed.rows.columns import flags, is_true
 
 Read = Callable[[Any], Any]
 """Gives what `pyarrow.array` takes as a value of the column. Raises TypeError, ValueError and ArithmeticError."""
@@ -30,7 +37,8 @@ _UNITS_IN_NS = {
 }
 _MOST_DIGITS_OF_A_FLOAT = 9
 """A float is written with the fewest digits that tell it from all others; these are enough for each."""
-_MOST_EXACT_IN_A_DOUBLE = 2**53
+_MOST_EXACT_IN_A_FLOAT, _MOST_EXACT_IN_A_DOUBLE = 2**24, 2**53
+_SCALE = re.compile(r"-?\d{1,4}")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6})0*)?(Z|[+-]\d\d:\d\d)")
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
@@ -45,7 +53,44 @@ class Declared(NamedTuple):
     @staticmethod
     def of(field: Mapping[str, Any]) -> Declared:
         """Reads an entry of `fields`."""
-        return Declared(field.get("type"), field.get("name"), (field.get("parameters") or {}).get("scale"))
+        parameters = field.get("parameters")
+        said = (field.get("type"), field.get("name"), parameters.get("scale") if type(parameters) is dict else None)
+        return Declared(*(None if each is None else str(each) for each in said))
+
+
+_PLACEHOLDER = "__debezium_unavailable_value"
+_BYTES = _PLACEHOLDER.encode()
+UNAVAILABLE_TEXTS = (
+    _PLACEHOLDER,
+    base64.b64encode(_BYTES).decode(),
+    _BYTES.hex(),
+    f'{{"{_PLACEHOLDER}":"{_PLACEHOLDER}"}}',  # of an hstore
+)
+"""What stands for a value that the database did not give: a large one that an update left as it was (Postgres)."""
+_UNAVAILABLE_LISTS: tuple[list[Any], ...] = (
+    [_PLACEHOLDER],
+    [str(uuid.UUID(bytes=hashlib.md5(_BYTES, usedforsecurity=False).digest(), version=3))],
+    [_BYTES],
+    [*_BYTES],
+)
+
+
+def unavailable(values: pa.Array) -> pa.Array | None:
+    """Says which values of a column the database did not give; None for a type in which Debezium cannot say so."""
+    kind, is_a = values.type, pa.types
+    if is_text(kind):
+        return pc.is_in(values, value_set=pa.array(UNAVAILABLE_TEXTS, kind))
+    if is_bytes(kind) and not is_a.is_fixed_size_binary(kind):
+        return is_true(pc.equal(values, pa.scalar(_BYTES, kind)))
+    if is_a.is_map(kind) and kind.key_type == kind.item_type == pa.string():
+        found = pc.map_lookup(values, query_key=pa.scalar(_PLACEHOLDER), occurrence="first")
+        return is_true(pc.equal(found, _PLACEHOLDER))
+    if not (is_a.is_list(kind) or is_a.is_large_list(kind)):
+        return None
+    lengths = pa.array([len(each) for each in _UNAVAILABLE_LISTS])
+    may_be = pc.is_in(pc.list_value_length(values).cast(lengths.type), value_set=lengths)
+    said = [each in _UNAVAILABLE_LISTS for each in values.filter(may_be).to_pylist()]
+    return pc.replace_with_mask(flags(len(values), value=False), may_be, pa.array(said, pa.bool_()))
 
 
 def reader(kind: pa.DataType, declared: Declared | None) -> Read | None:
@@ -61,7 +106,7 @@ def reader(kind: pa.DataType, declared: Declared | None) -> Read | None:
     rules: tuple[tuple[bool, bool, Read], ...] = (
         (is_a.is_boolean(kind), True, _only(bool)),
         (is_a.is_integer(kind), True, _only(int)),
-        (kind == pa.float64(), said.name is None, _double),
+        (kind == pa.float64(), said.name is None, _float_as_double if said.type == "float" else _double),
         (kind == pa.float32(), said.name is None and said.type != "double", _float),
         (is_a.is_string(kind), said.type in (None, "string"), _only(str)),
         (is_a.is_binary(kind), said.type == "bytes" and said.name is None, _bytes),
@@ -89,7 +134,15 @@ def _double(value: Any) -> float:
     return found
 
 
+def _float_as_double(value: Any) -> float:
+    # The value of the float, which has fewer digits in JSON.
+    (found,) = struct.unpack("f", struct.pack("f", _float(value)))
+    return float(found)
+
+
 def _float(value: Any) -> float:
+    if type(value) is int and abs(value) > _MOST_EXACT_IN_A_FLOAT:
+        raise ValueError
     if type(value) in (int, Decimal) and len(Decimal(value).normalize().as_tuple().digits) > _MOST_DIGITS_OF_A_FLOAT:
         raise ValueError
     return _double(value)
@@ -112,8 +165,8 @@ def _decimal(said: Declared) -> Read | None:
         digits = Decimal(int.from_bytes(_bytes(value), "big", signed=True)).as_tuple()
         return Decimal((digits.sign, digits.digits, -scale))
 
-    if said.name == f"{_CONNECT}Decimal" and said.scale is not None:
-        scale = int(said.scale)
+    if said.name == f"{_CONNECT}Decimal" and _SCALE.fullmatch(said.scale or ""):
+        scale = int(said.scale or "")
         return lambda value: unscaled(value, scale) if type(value) is str else number(value)
     if said.name == "io.debezium.data.VariableScaleDecimal":
         return lambda value: unscaled(value["value"], _only(int)(value["scale"]))
