@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 import tablefeed
-from tablefeed.errors import InvalidEventsError
+from tablefeed.errors import InvalidEventsError, SchemaMismatchError
 from tablefeed.feed.api.row_changes import asking
 from tablefeed.model.actions import Version
 from tablefeed.spark.applying import _Task, _Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 NOT_ASKED = (
     "source apply_as_deletes apply_as_truncates column_list except_column_list ignore_null_updates_column_list "
@@ -19,8 +25,7 @@ NOT_ASKED = (
 )
 
 
-def test_an_error_of_a_task_names_the_table(tmp_path: Path) -> None:
-    url = str(tmp_path / "target")
+def _work(url: str) -> _Work:
     empty = pa.schema([("id", pa.int64()), ("ts", pa.int64())]).empty_table()
     tablefeed.append(url, empty, properties={"delta.feature.domainMetadata": "supported"})
     left_out = dict.fromkeys(NOT_ASKED.split())
@@ -33,8 +38,28 @@ def test_an_error_of_a_task_names_the_table(tmp_path: Path) -> None:
         ties="fail",
         **left_out,
     )
-    work = _Work(location=url, storage_options={}, asked=asked, tasks=None)
+    return _Work(location=url, storage_options={}, asked=asked, tasks=None)
+
+
+def test_an_error_of_a_task_names_the_table(tmp_path: Path) -> None:
+    url = str(tmp_path / "target")
+    work = _work(url)
     rows = pa.record_batch({"id": pa.array([None], pa.int64()), "ts": [1], "__ORDER": [0]})
     with pytest.raises(InvalidEventsError, match="target cannot take these changes") as caught:
         work.part(iter([rows]), _Task(work=work, version=Version(0), after=None, now_ms=0))
     assert caught.value.url == url
+
+
+@dataclass
+class _Changes:
+    """A DataFrame of which only the columns are asked."""
+
+    schema: StructType
+
+
+@pytest.mark.parametrize("name", ["__order", "__IS_GONE"])
+def test_rows_with_a_column_that_is_added_on_the_way_are_refused(tmp_path: Path, name: str) -> None:
+    work = _work(str(tmp_path / "target"))
+    rows = cast("DataFrame", _Changes(StructType().add("id", "long").add("ts", "long").add(name, "boolean")))
+    with pytest.raises(SchemaMismatchError, match=f"AUTOCDC_RESERVED_COLUMN_NAME_CONFLICT.*have a column {name}"):
+        work.apply_snapshot(rows, pa.scalar(1))

@@ -23,7 +23,7 @@ from tablefeed.feed.rows.attempts import changeable
 from tablefeed.feed.rows.envelopes import unwrapped
 from tablefeed.feed.rows.folding import END_AT, Folding
 from tablefeed.feed.rows.incoming import batch_of, with_new_columns
-from tablefeed.feed.rows.snapshots import IS_GONE, in_order, is_applied
+from tablefeed.feed.rows.snapshots import IS_GONE, in_order, is_applied, refuse_own_columns
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.stream.query_id import query_id
@@ -174,6 +174,7 @@ class _Work:
 
     def apply_snapshot(self, rows: DataFrame, at: pa.Scalar) -> Committed:
         """Applies a snapshot, with its version."""
+        refuse_own_columns(_arrow_schema(rows))
         outcome = replace(self, asked=replace(self.asked, snapshot_at=at)).apply(rows, None)
         return Committed(version=outcome.version)
 
@@ -303,9 +304,12 @@ class _Task:
 
 
 def _arrow_schema(changes: DataFrame) -> pa.Schema:
+    """Gives the schema of `changes`. Raises SchemaMismatchError where they have the column that is added on the way."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return to_arrow_schema(changes.schema, timezone="UTC")
+    schema = to_arrow_schema(changes.schema, timezone="UTC")
+    refuse_own_columns(schema, _ORDER)
+    return schema
 
 
 def _snapshot(location: str, storage_options: Mapping[str, str], version: Version | None) -> DeltaSnapshot:

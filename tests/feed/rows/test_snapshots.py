@@ -176,3 +176,15 @@ def test_a_snapshot_without_an_order_or_with_two_rows_of_a_key_is_refused(
     with pytest.raises(error, match=text):
         put(url, version, *given)
     assert rows(url) == [(5, "e", "")]
+
+
+@pytest.mark.parametrize("name", ["__IS_GONE", "__SNAPSHOT_AT"])
+def test_a_column_of_a_snapshot_deletes_no_row_by_its_name(tmp_path: Path, name: str) -> None:
+    url = a_target(tmp_path)
+    put(url, 1, (1, "a", ""))
+    given = snapshot((1, "a", "")).append_column(name, pa.array([True]))
+    with pytest.raises(
+        SchemaMismatchError, match=rf"AUTOCDC_RESERVED_COLUMN_NAME_CONFLICT.*target have a column {name}"
+    ):
+        tablefeed.apply_changes_from_snapshot(url, (given, 2), keys="id", except_column_list=[name])
+    assert rows(url) == [(1, "a", "")]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta.schema.arrow_schema import from_arrow
-from tablefeed.errors import TABLE, IllegalOptionError, InvalidEventsError
+from tablefeed.errors import TABLE, IllegalOptionError, InvalidEventsError, SchemaMismatchError
 from tablefeed.feed.rows import state as states
 from tablefeed.feed.rows.apply import Batch
 from tablefeed.feed.rows.asking import Asking
@@ -35,6 +35,17 @@ def as_events(rows: pa.Table, asked: Asking) -> tuple[pa.Table, Asking]:
     excepted = asked.except_column_list if asked.column_list is not None else (*(asked.except_column_list or ()), *own)
     deletes = f"{IS_GONE} = true" if IS_GONE in own else None
     return events, replace(asked, sequence_by=(AT,), apply_as_deletes=deletes, except_column_list=excepted)
+
+
+def refuse_own_columns(rows: pa.Schema, *own: str) -> None:
+    """Raises SchemaMismatchError where `rows` of a user have a column named as in `own`, else a snapshot's."""
+    taken = [name for name in rows.names if name.upper() in (own or (AT, IS_GONE))]
+    if taken:
+        raise SchemaMismatchError(
+            f"The rows for {TABLE} have a column {taken[0]}, a name that tablefeed uses itself. Nothing was committed. "
+            "Rename the column, or drop it.",
+            error_class="AUTOCDC_RESERVED_COLUMN_NAME_CONFLICT",
+        )
 
 
 def with_deletes(target: TargetRows, batch: Batch) -> Batch:
