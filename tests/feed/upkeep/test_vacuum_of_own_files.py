@@ -18,6 +18,7 @@ from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import LogError
 from tablefeed.feed.rows.state import DOMAIN, STATE_DIR
 from tablefeed.feed.snapshot.open_log import open_maintained
+from tablefeed.feed.upkeep.consumers import Consumers
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuumed
 from tablefeed.store import Store
@@ -89,6 +90,25 @@ def test_the_state_that_holds_at_the_begin_of_the_retention_may_be_known_from_a_
         store.delete(f"_delta_log/{version:020d}.json")
 
     assert gone(vacuum(store)) == ["1"]
+
+
+@pytest.mark.parametrize("folder", ["_delta_log", STATE_DIR], ids=["before the listing", "while folders are listed"])
+def test_the_state_at_the_version_of_a_consumer_stays_though_no_later_commit_names_it(folder: str) -> None:
+    clock = Clock()
+    store = MemoryStore("orders", now_ms=clock.now_ms)
+    a_table(store, "1", "2", "3", "4", "orphan")
+    put(store, 1, [state("1")])
+    put(store, 2, [state("2")])
+    put(store, 3, [info()])
+    put(store, 4, [state("3")])
+    put(store, 5, [state("4")])
+    clock.ms = NOW_MS
+
+    def comes() -> None:
+        Consumers(log_of(store)).register("copy", version=3)
+
+    faults = [Fault(operation="list", name=folder, when="after", hook=comes)]
+    assert gone(vacuum(FaultyStore(store, faults=faults))) == ["1", "orphan"]
 
 
 def test_the_state_of_a_batch_that_is_committed_while_folders_are_listed_stays() -> None:

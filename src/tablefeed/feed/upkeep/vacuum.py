@@ -272,11 +272,17 @@ def _kept(snapshot: DeltaSnapshot, commits: Sequence[LogFile], *, cutoff_ms: int
     if has_own:
         read_state(snapshot)  # raises where the domain does not say which files are its own
         kept.domains(snapshot.facts.domains.values())
-        # A domain holds until another commit sets it: versions after the cutoff may have one from before it.
-        first = max((f.version for f in commits if f.modified_ms < cutoff_ms), default=Version(0))
-        first = max(first, earliest_reproducible(log.listing()) or first)
-        kept.domains(log.load(first).facts.domains.values())
+        _keep_domains_at(max((f.version for f in commits if f.modified_ms < cutoff_ms), default=Version(0)), kept, log)
     return kept
+
+
+def _keep_domains_at(version: Version, kept: Kept, log: DeltaLog) -> None:
+    """Keeps the files that domains name at `version`, or at the first version after it that can be read.
+
+    A domain holds until another commit sets it: versions from there on may have one that a commit before it set.
+    """
+    at = max(version, earliest_reproducible(log.listing()) or version)
+    kept.domains(log.load(at).facts.domains.values())
 
 
 def _keep_unread(
@@ -285,13 +291,15 @@ def _keep_unread(
     """Keeps the files of commits before version `before` that a consumer has still to read.
 
     Gives the first version from which all commits are kept. The files that are live at the version which a consumer has
-    read are kept too: they are live now, or a later commit removes them.
+    read are kept too: they are live now, or a later commit removes them. No commit removes what a domain named.
     """
     slowest = consumers.slowest
     first = before if slowest is None else min(before, Version(slowest + 1))
     for log_file in commits:
         if first <= log_file.version < before:
             kept.commit(required_commit(log, log_file))
+    if 0 < first < before and any(_own_folders(log.store)):
+        _keep_domains_at(Version(first - 1), kept, log)
     return first
 
 
