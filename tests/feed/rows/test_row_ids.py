@@ -19,7 +19,7 @@ from deltalake import DeltaTable, QueryBuilder
 import tablefeed
 from support.logs import said
 from tablefeed.delta.columns import to_add_files
-from tablefeed.errors import LogError, UnsupportedFeatureError
+from tablefeed.errors import LogError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.scan.vectors import deleted_positions
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_files import TableFiles
@@ -235,6 +235,21 @@ def test_updates_are_found_by_their_ids_where_the_table_recorded_none(tmp_path: 
         ("update_preimage", 1, 0),
         ("update_postimage", 1, 1),
     ]
+
+
+@pytest.mark.parametrize("spelled", [str.lower, str.upper], ids=["as it is", "in another case"])
+def test_no_column_of_the_table_gets_the_name_of_that_with_the_ids_which_would_be_read_as_its_values(
+    tmp_path: Path, spelled: Callable[[str], str]
+) -> None:
+    url = a_table(tmp_path)
+    tablefeed.update(url, {"v": "1"}, "id = 1")
+    configuration = open_log(url).load().metadata.configuration
+    name = spelled(configuration["delta.rowTracking.materializedRowIdColumnName"])
+
+    with pytest.raises(SchemaMismatchError, match="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED"):
+        tablefeed.append(url, pa.table({"id": [8], "p": ["a"], "v": [0], name: [9]}), merge_schema=True)
+    with pytest.raises(SchemaMismatchError, match="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED"):
+        tablefeed.alter(url, add_columns=[pa.field(name, pa.int64())])
 
 
 def with_log(url: str, version: int, change: Callable[[dict[str, Any]], None]) -> str:

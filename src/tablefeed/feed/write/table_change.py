@@ -167,9 +167,11 @@ def _check_reserved(properties: TableProperties, after: Struct) -> None:
             f"The rows have a column {taken!r}, which is reserved for the change data feed of {TABLE}. Rename it.",
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
         )
-    internal = {properties.row_id_column, properties.row_version_column}
+    # Readers find the columns of a file by name, whatever the case.
+    internal = {name.lower() for name in (properties.row_id_column, properties.row_version_column) if name}
     taken = next(
-        (column.name for column in after if not internal.isdisjoint({column.name, physical_name(column)})), None
+        (c.name for c in after if not internal.isdisjoint({c.name.lower(), physical_name(c).lower()})),
+        None,
     )
     if taken is not None:
         raise SchemaMismatchError(
