@@ -257,7 +257,7 @@ def test_in_the_background_a_file_is_rewritten_alone_once_most_of_its_rows_are_d
     assert ids(tmp_path) == [6, 7, 8, 9]
 
 
-@pytest.mark.parametrize("ratio", [-0.1, 1.1, math.nan, "0", None], ids=str)
+@pytest.mark.parametrize("ratio", [-0.1, 1.1, math.nan, "0", None, True], ids=str)
 def test_a_share_of_deleted_rows_that_is_none_is_refused(tmp_path: Path, ratio: Any) -> None:
     five_files(tmp_path)
 

@@ -110,7 +110,7 @@ def optimize(
     if target_size_bytes is not None:
         target = whole_number(target_size_bytes, argument="target_size_bytes", least=1)
     share = max_deleted_rows_ratio
-    if not isinstance(share, int | float) or not 0 <= share <= 1:
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise IllegalOptionError(option="max_deleted_rows_ratio", value=str(share), explain="must be from 0 to 1")
     rows, predicate = _partitions(where, snapshot)
     return fold(snapshot, Folding(target_bytes=target, rows=rows, predicate=predicate, deleted_share=share))
