@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
-from support.logs import log_of, said
+from support.logs import live_paths, log_of, put, remove, said
 from support.memory_store import MemoryStore
 from tablefeed.errors import ObjectNotFoundError, TablefeedError, TableNotFoundError
 from tablefeed.feed.commit.transaction import Surroundings
@@ -50,11 +50,11 @@ def a_source(files: dict[str, bytes]) -> Store:
     return store
 
 
-def run(source: Store, target: Store, *, first: int = 1) -> Replicated:
+def run(source: Store, target: Store, *, first: int = 1, until: int | None = None, resync: bool = False) -> Replicated:
     log = log_of(source)
-    newest = log.load()
+    newest = log.load(None if until is None else Version(until))
     copies = Replication(log, log_of(target), "copier", AROUND)
-    return copies.run(newest, first=Version(first), until=newest.version, resync=False)
+    return copies.run(newest, first=Version(first), until=newest.version, resync=resync)
 
 
 def digests(log: DeltaLog, versions: Sequence[int]) -> list[tuple[int, str]]:
@@ -136,6 +136,29 @@ def test_of_two_runs_at_once_each_version_is_copied_once(made: dict[str, bytes],
 
     assert (done.source_version, done.version) == (3, 2)
     check_is_a_version(target, digests(log_of(source), range(4)))
+
+
+def test_a_run_that_read_an_older_source_does_not_take_back_what_another_copied(made: dict[str, bytes]) -> None:
+    source, target = a_source(made), MemoryStore("target")
+    run(source, target)
+
+    done = run(source, target, until=2, resync=True)
+
+    assert (done.source_version, done.version, done.commits) == (3, 2, 0)
+    check_is_a_version(target, digests(log_of(source), range(4)))
+
+
+def test_of_two_runs_that_copy_anew_at_once_none_goes_back_behind_the_other(made: dict[str, bytes]) -> None:
+    source, target = a_source(made), MemoryStore("target")
+    run(source, target, until=1)
+    put(target, 1, [remove(path) for path in live_paths(log_of(target))])  # another writer
+
+    def other() -> None:
+        run(source, target, resync=True)
+
+    done = run(source, FaultyStore(target, faults=[Fault(operation="put_if_absent", hook=other)]), until=2, resync=True)
+
+    assert (done.source_version, done.version, done.commits) == (3, 2, 0)
 
 
 def test_a_target_that_is_deleted_during_the_run_is_not_made_anew(made: dict[str, bytes]) -> None:

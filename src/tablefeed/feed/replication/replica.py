@@ -55,15 +55,17 @@ class Replication:
             target = self._put_snapshot(first, None) or _newest(self._target)
         try:
             origin = origin_of(target, self._app_id)
-            check_same_source(newest, origin)
+            # Another run may have copied a later version than this one read at first.
+            check_same_source(newest if origin.version <= newest.version else self._source.load(), origin)
             while origin.version < until:
                 target, origin = self._next(target, origin)
         except (ConflictError, DataFileError, LogError) as error:
             if not resync or self._app_id not in target.facts.txns:
                 raise
             logger.warning("copied anew table=%s: %s", self._target.url, error)
-            while (done := self._put_snapshot(until, _newest(self._target))) is None:
-                pass  # another commit has that version, and the next try replaces what it made too
+            done = self._put_snapshot(until, _newest(self._target))
+            if done is None:  # another commit has that version, perhaps of a run that goes on from there
+                return self.run(newest, first=first, until=until, resync=True)
             target, origin = done, origin_of(done, self._app_id)
         return Replicated(
             version=target.version,
