@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
-from support.logs import Action, a_log, add, info, metadata, protocol, put, remove, said, txn
+from support.logs import Action, a_log, add, col, info, meta, metadata, protocol, put, remove, said, txn
 from support.maintained import delete_rows, rows_of
 from support.s3 import Gateway
 from tablefeed import errors
@@ -385,6 +385,24 @@ def test_a_source_that_is_not_the_table_of_before_is_refused_until_it_is_copied_
 
     tablefeed.replicate(source, target, app_id="copier", resync=True, verify=True)
     assert rows_of(target) == rows_of(source)
+
+
+def test_a_file_that_is_in_another_partition_of_the_source_made_anew_is_so_in_the_copy(
+    source: Path, target: Path
+) -> None:
+    """A folder is converted to a table without partitions by mistake, and then once more."""
+    name, day = col("name", "string"), col("day", "string")
+    (source / "day=1").mkdir(parents=True)
+    pq.write_table(pa.table({"name": ["a"]}), source / "day=1" / "f.parquet")
+    size = (source / "day=1" / "f.parquet").stat().st_size
+    a_commit(source, 0, protocol(), meta(name), add("day=1/f.parquet", size=size))
+    tablefeed.replicate(source, target, app_id="copier")
+    converted = meta(name, day, partition_columns=["day"], table_id="22222222-2222-2222-2222-222222222222")
+    a_commit(source, 0, protocol(), converted, add("day=1/f.parquet", size=size, partitionValues={"day": "1"}))
+
+    tablefeed.replicate(source, target, app_id="copier", resync=True, verify=True)
+
+    assert rows_of(target) == [{"name": "a", "day": "1"}]
 
 
 def test_a_log_that_lost_a_commit_to_copy_is_refused_until_it_is_copied_anew(source: Path, target: Path) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta import codec, names
 from tablefeed.delta.columns import to_add_files
 from tablefeed.delta.commit_info import Provenance, TableChange, commit_info
+from tablefeed.delta.json_texts import texts_of_map
 from tablefeed.delta.removes import Addition, Removal
 from tablefeed.feed.commit.entry import ENGINE, next_commit_time, next_version, own_time_ms
 from tablefeed.feed.commit.transaction import Put
@@ -74,9 +76,17 @@ def snapshot_put(
 
 
 def _facts_of(batch: pa.RecordBatch) -> pa.Array:
-    """Which file it is, and the ids of its rows: where they changed, the file is added once more."""
+    """Which file it is, its partition and the ids of its rows: where they changed, the file is added once more."""
     ids = (batch[name].cast(pa.string()).fill_null("") for name in ("base_row_id", "default_row_commit_version"))
-    return pc.binary_join_element_wise(batch["key"], *ids, "|")
+    return pc.binary_join_element_wise(batch["key"], *ids, _partitions(batch), "|")
+
+
+def _partitions(batch: pa.RecordBatch) -> pa.Array:
+    """The partition values as texts that do not depend on the order of the columns."""
+    texts = texts_of_map(batch["partition_values"]).dictionary_encode()
+    values = (orjson.loads(text) for text in texts.dictionary.to_pylist())
+    ordered = [orjson.dumps(each, option=orjson.OPT_SORT_KEYS).decode() for each in values]
+    return pa.array(ordered, pa.string()).take(texts.indices)
 
 
 def _values(table: Snapshot | None, of: Callable[[pa.RecordBatch], pa.Array]) -> pa.Array:
