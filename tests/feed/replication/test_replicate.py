@@ -387,6 +387,34 @@ def test_a_source_that_is_not_the_table_of_before_is_refused_until_it_is_copied_
     assert rows_of(target) == rows_of(source)
 
 
+def test_a_source_that_was_made_anew_is_recognised_without_an_app_id(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.replicate(source, target)
+    wait_until_done()
+    shutil.rmtree(source)
+    tablefeed.append(source, rows(2))
+
+    with pytest.raises(errors.TableReplacedError):
+        tablefeed.replicate(source, target)
+
+    tablefeed.replicate(source, target, resync=True, verify=True)
+    assert rows_of(target) == rows(2).to_pylist()
+
+
+def test_a_table_that_delta_rs_replaces_in_its_own_log_is_gone_on_with(source: Path, target: Path) -> None:
+    write_deltalake(str(source), rows(1))
+    tablefeed.replicate(source, target)
+    DeltaTable.create(str(source), DeltaTable(str(source)).schema(), mode="overwrite")
+    write_deltalake(str(source), rows(5), mode="append")
+    ids = {here(source, version, "metaData")[0]["id"] for version in (0, 1)}
+    assert len(ids) == 2
+
+    assert tablefeed.replicate(source, target, verify=True) == of(2, 2, commits=2, files=1)
+
+    assert rows_of(target) == rows(5).to_pylist()
+    assert tablefeed.open_table(target).table_id == tablefeed.open_table(target, version=0).table_id
+
+
 def test_a_file_that_is_in_another_partition_of_the_source_made_anew_is_so_in_the_copy(
     source: Path, target: Path
 ) -> None:
@@ -396,11 +424,11 @@ def test_a_file_that_is_in_another_partition_of_the_source_made_anew_is_so_in_th
     pq.write_table(pa.table({"name": ["a"]}), source / "day=1" / "f.parquet")
     size = (source / "day=1" / "f.parquet").stat().st_size
     a_commit(source, 0, protocol(), meta(name), add("day=1/f.parquet", size=size))
-    tablefeed.replicate(source, target, app_id="copier")
+    tablefeed.replicate(source, target)
     converted = meta(name, day, partition_columns=["day"], table_id="22222222-2222-2222-2222-222222222222")
     a_commit(source, 0, protocol(), converted, add("day=1/f.parquet", size=size, partitionValues={"day": "1"}))
 
-    tablefeed.replicate(source, target, app_id="copier", resync=True, verify=True)
+    tablefeed.replicate(source, target, resync=True, verify=True)
 
     assert rows_of(target) == [{"name": "a", "day": "1"}]
 

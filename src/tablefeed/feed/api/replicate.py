@@ -21,7 +21,7 @@ def replicate(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
-    app_id: str | None = None,
+    app_id: str = "tablefeed.replicate",
     starting_version: int | None = None,
     until: int | None = None,
     verify: bool = False,
@@ -34,8 +34,7 @@ def replicate(
     The first call makes the target: its first commit is the version `starting_version` of the source as a whole, by
     default `until`. Each later commit of the source, up to the version `until` (by default the newest), becomes one
     commit of the target, exactly once, whoever dies when. Call again to go on. `app_id` names the progress in the
-    target; by default it is made from the source's table id. `target_storage_options` are by default those of the
-    source.
+    target. `target_storage_options` are by default those of the source.
 
     The target must have no other writer: ConflictError where another commit changed it. LogError and DataFileError
     where the source no longer has the commits or files that were not copied yet. With `resync`, `until` is then copied
@@ -54,7 +53,7 @@ def replicate(
         raise IllegalOptionError(option="until", value=str(last), explain=f"must be at most {newest.version}")
     if first > last:
         raise IllegalOptionError(option="starting_version", value=str(first), explain=f"must be at most {last}")
-    app = f"tablefeed.replicate:{newest.metadata.table_id}" if app_id is None else text(app_id, argument="app_id")
+    app = text(app_id, argument="app_id")
     verifies, resyncs = switch(verify, argument="verify"), switch(resync, argument="resync")
     run = Replication(origin, copy, app, around())
     done = run.run(newest, first=Version(first), until=Version(last), resync=resyncs)

@@ -87,10 +87,14 @@ def _origin(commit: Commit, app_id: str) -> Origin | None:
 
 def check_same_source(newest: DeltaSnapshot, origin: Origin) -> None:
     """Raises TableReplacedError where the source at `newest` does not go on from `origin`."""
-    same = newest.metadata.table_id == origin.table_id and newest.version >= origin.version
+    same = newest.version >= origin.version
     if same and origin.digest is not None:
         found = read_commit(newest.log, origin.version)
         same = found is None or found[1] == origin.digest
+    if same and newest.metadata.table_id != origin.table_id:  # some writers give a new id where they replace a table
+        later = (read_commit(newest.log, Version(v)) for v in range(origin.version + 1, newest.version + 1))
+        ids = {found[0].metadata.table_id for found in later if found is not None and found[0].metadata is not None}
+        same = newest.metadata.table_id in ids
     if not same:
         raise TableReplacedError(
             f"{newest.url} is not the table any more of which version {origin.version} was copied: it was deleted and "
