@@ -523,8 +523,9 @@ def test_arguments_that_name_no_copy_are_refused(source: Path, target: Path) -> 
     for given in ({"until": 2}, {"starting_version": 1, "until": 0}, {"until": -1}, {"app_id": 3}, {"verify": "yes"}):
         with pytest.raises(errors.IllegalOptionError):
             tablefeed.replicate(source, target, **given)
-    with pytest.raises(errors.IllegalOptionError, match="another place"):
-        tablefeed.replicate(source, source)
+    for place in (source, source / "copy", source.parent):
+        with pytest.raises(errors.IllegalOptionError, match="another place"):
+            tablefeed.replicate(source, place)
     assert not target.exists()
 
 

@@ -44,8 +44,11 @@ def replicate(
     options = store_options(storage_options)
     to = options if target_storage_options is None else store_options(target_storage_options)
     origin, copy = open_maintained(location(source), options), open_maintained(location(target), to)
-    if copy.url == origin.url:
-        raise IllegalOptionError(option="target", value=copy.url, explain="must be another place than the source")
+    folders = [f"{log.url.rstrip('/')}/" for log in (origin, copy)]
+    # VACUUM of other writers deletes the files of a table that is in their table's folder.
+    if folders[0].startswith(folders[1]) or folders[1].startswith(folders[0]):
+        explain = "must be another place than the source, neither in its folder nor around it"
+        raise IllegalOptionError(option="target", value=copy.url, explain=explain)
     newest = origin.load()
     last = newest.version if until is None else whole_number(until, argument="until", least=0)
     first = last if starting_version is None else whole_number(starting_version, argument="starting_version", least=0)
