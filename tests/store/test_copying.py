@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.faulty_store import FaultyStore
 from support.memory_store import MemoryStore
 from support.s3 import Gateway
 from tablefeed.errors import ObjectNotFoundError, StoreError
@@ -76,6 +77,22 @@ def test_a_local_file_that_exists_stays_as_it_is(tmp_path: Path) -> None:
     target.copy(["f"], source)
 
     assert target.read("f") == b"ours"
+
+
+@pytest.mark.parametrize("way", ["by the system", "by reading"])
+@pytest.mark.parametrize("taken_by", ["a folder", "a broken link"])
+def test_a_name_that_is_taken_by_no_file_is_an_error(tmp_path: Path, taken_by: str, way: str) -> None:
+    local = LocalStore(str(tmp_path / "source"))
+    local.put_if_absent("f", b"theirs")
+    source = local if way == "by the system" else FaultyStore(local)
+    (tmp_path / "target").mkdir()
+    if taken_by == "a folder":
+        (tmp_path / "target" / "f").mkdir()
+    else:
+        (tmp_path / "target" / "f").symlink_to(tmp_path / "nowhere")
+
+    with pytest.raises(StoreError, match="what has this name is not a file"):
+        LocalStore(str(tmp_path / "target")).copy(["f"], source)
 
 
 class _FullDisk(Disk):

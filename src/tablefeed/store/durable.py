@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import uuid
+from pathlib import Path
 
 LINKS_REFUSED = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 """The errors by which os.link, for a new file and in its own directory, reports a file system without hard links."""
@@ -150,3 +151,9 @@ def abandon(path: str, *, folder: int | None = None) -> None:
 
 def _open_new(path: str, *, folder: int | None = None) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+
+
+def refuse_unless_file(path: str) -> None:
+    """Raises OSError where `path`, a name that is taken, belongs to no file: to a directory, or to a broken link."""
+    if not Path(path).is_file():
+        raise FileExistsError(errno.EEXIST, "what has this name is not a file", path)

@@ -171,7 +171,8 @@ class LocalStore:
                 with pa.OSFile(temporary, "wb") as handle:
                     yield handle
                 durable.sync_path(temporary, self._disk)
-                self._linked(folder, hidden_name, name, within)
+                if not self._linked(folder, hidden_name, name, within):
+                    durable.refuse_unless_file(path)
             finally:
                 durable.abandon(temporary)
 

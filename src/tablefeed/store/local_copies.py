@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tablefeed.store.durable import Disk, sync_path
+from tablefeed.store.durable import Disk, refuse_unless_file, sync_path
 
 FILES_AT_ONCE = 256
 """Files that are open at the same time; a process may have some 1,000."""
@@ -68,6 +68,7 @@ def _copied(source: str, target: str, disk: Disk) -> bool:
                 return False
             if error.errno != errno.EEXIST:
                 raise
+            refuse_unless_file(target)
         return True
 
 
