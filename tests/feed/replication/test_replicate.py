@@ -228,6 +228,13 @@ def test_times_in_commits_are_those_of_the_source(source: Path, target: Path) ->
     assert times[2:] == [first, second]
 
 
+def test_a_source_whose_commit_lacks_its_time_is_named(source: Path, target: Path) -> None:
+    a_commit(source, 0, info(), protocol(), metadata(configuration={"delta.enableInCommitTimestamps": "true"}))
+
+    with pytest.raises(errors.LogError, match=f"of {source} has no in-commit timestamp"):
+        tablefeed.replicate(source, target)
+
+
 def test_times_in_commits_that_begin_later_begin_at_the_copys_own_version(source: Path, target: Path) -> None:
     tablefeed.append(source, rows(1))
     tablefeed.append(source, rows(2))

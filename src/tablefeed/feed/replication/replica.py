@@ -106,7 +106,8 @@ class Replication:
         now_ms, version, time_ms = self._around.now_ms(), next_version(base), None
         if keeps_times(source.metadata or base.metadata):
             theirs_ms = (source.info or {}).get(names.IN_COMMIT_TIMESTAMP)
-            time_ms = next_commit_time(base, theirs_ms if isinstance(theirs_ms, int) else now_ms)
+            with naming(self._target.url):
+                time_ms = next_commit_time(base, theirs_ms if isinstance(theirs_ms, int) else now_ms)
         metadata = source.metadata and own_metadata(
             source.metadata, base, table_id=base.metadata.table_id, version=version, commit_time_ms=time_ms
         )

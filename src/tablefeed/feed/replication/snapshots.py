@@ -16,6 +16,7 @@ from tablefeed.delta.columns import to_add_files
 from tablefeed.delta.commit_info import Provenance, TableChange, commit_info
 from tablefeed.delta.json_texts import texts_of_map
 from tablefeed.delta.removes import Addition, Removal
+from tablefeed.errors import naming
 from tablefeed.feed.commit.entry import ENGINE, next_commit_time, next_version, own_time_ms
 from tablefeed.feed.commit.transaction import Put
 from tablefeed.feed.replication.actions import is_copied, keeps_times, names_of, own_metadata, state_names
@@ -46,8 +47,10 @@ def snapshot_put(
     version = next_version(base)
     time_ms = None
     if keeps_times(source.metadata):
-        theirs_ms = own_time_ms(source)
-        time_ms = theirs_ms if base is None else next_commit_time(base, theirs_ms)
+        with naming(source.url):
+            theirs_ms = own_time_ms(source)
+        with naming(target.url):
+            time_ms = next_commit_time(base, theirs_ms)
     operation = TableChange(
         name="CLONE",
         parameters={"source": source.url, "sourceVersion": source.version, "isShallow": False},
