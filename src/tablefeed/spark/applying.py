@@ -23,7 +23,7 @@ from tablefeed.feed.rows.attempts import changeable
 from tablefeed.feed.rows.envelopes import unwrapped
 from tablefeed.feed.rows.folding import END_AT, Folding
 from tablefeed.feed.rows.incoming import batch_of, with_new_columns
-from tablefeed.feed.rows.snapshots import IS_GONE, in_order, is_applied, refuse_own_columns
+from tablefeed.feed.rows.snapshot_events import IS_GONE, in_order, is_applied, refuse_own_columns
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.stream.query_id import query_id

@@ -19,7 +19,7 @@ from tablefeed.feed.rows.folding import Ties
 from tablefeed.feed.rows.incoming import batch_of, with_new_columns
 from tablefeed.feed.rows.merge import merging
 from tablefeed.feed.rows.merge_clauses import Delete, Insert, Merging, Update, clauses
-from tablefeed.feed.rows.snapshots import AT, in_order, is_applied, refuse_own_columns, with_deletes
+from tablefeed.feed.rows.snapshot_events import AT, in_order, is_applied, refuse_own_columns, with_deletes
 from tablefeed.feed.rows.update import updating
 from tablefeed.feed.snapshot.known_state import newest_state, remember
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog

@@ -26,7 +26,7 @@ from tablefeed.feed.replication.actions import (
 )
 from tablefeed.feed.replication.copies import Copies
 from tablefeed.feed.replication.origin import INFO, Origin, check_same_source, origin_of, read_commit, required
-from tablefeed.feed.replication.snapshots import snapshot_put
+from tablefeed.feed.replication.whole_version import snapshot_put
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.log.facts import fold
 from tablefeed.model.actions import Commit, Facts, RemoveFile, Txn, Version

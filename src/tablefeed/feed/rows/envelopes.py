@@ -15,7 +15,7 @@ from tablefeed.delta import names
 from tablefeed.errors import TABLE, InvalidEventsError, SchemaMismatchError, UnsupportedOptionError
 from tablefeed.feed.rows.asking import Asking, Source
 from tablefeed.feed.rows.debezium import unwrapped as unwrapped_debezium
-from tablefeed.feed.rows.snapshots import as_events
+from tablefeed.feed.rows.snapshot_events import as_events
 from tablefeed.log.changes import ChangeType
 from tablefeed.model.schema import Struct
 
