@@ -1,4 +1,4 @@
-"""Change events on real data: each flight changes until it has landed, and the table of flights follows, exactly once.
+"""Applies change events of real flights to a table, exactly once, although the query is killed half-way.
 
 From the flights that left New York in 2013 come the events that an airport would have sent: a flight is scheduled,
 departs, lands, or is cancelled, which deletes its row; a diverted flight is corrected a day later. Some events come
@@ -33,7 +33,7 @@ COMMITS, FILES_A_BATCH = 24, 2
 """In how many commits the events come, each of one file, and how many of these a micro-batch has."""
 
 PATIENCE_S = 150
-"""Longer than it takes on two slow cores; after it, something is wrong."""
+"""The run takes less than this on two slow cores."""
 
 KEYS = ["time_hour", "carrier", "flight", "origin"]
 
@@ -41,7 +41,7 @@ CACHE = Path(__file__).resolve().parent.parent / ".cache"
 
 
 def apply_events(source: str, target: str, checkpoint: str) -> None:
-    """The query, as a user would write it. Ends when all events are applied, or its process is killed."""
+    """Runs the query, as a user would write it, until all events are applied."""
     from pyspark.sql import SparkSession
 
     import tablefeed.spark
@@ -109,7 +109,7 @@ def _minutes(count: pa.ChunkedArray | int) -> pa.ChunkedArray | pa.Scalar:
 
 
 def newest_of(events: pa.Table) -> pa.Table:
-    """What should come out, by a plain loop: the newest event of each flight, unless that is its cancellation."""
+    """Gives the expected rows, by a plain loop: the newest event of each flight, unless that is its cancellation."""
     newest: dict[tuple[object, ...], tuple[int, int]] = {}
     keys = zip(*(events[name].to_pylist() for name in KEYS[1:]), strict=True)
     hours, ats = (events[name].cast(pa.int64()).to_pylist() for name in ("time_hour", "at"))
@@ -145,7 +145,8 @@ def prove_equal(target: str, expected: pa.Table) -> int:
     rows = pa.table(QueryBuilder().register("flights", DeltaTable(target)).execute("SELECT * FROM flights"))
     found = rows.select(expected.column_names).cast(expected.schema).sort_by(order)
     if not found.equals(expected.sort_by(order)):
-        raise SystemExit(f"NOT PROVEN: {target} has {found.num_rows} rows of {expected.num_rows}, and they differ")
+        counts = f"{found.num_rows} rows, {expected.num_rows} are expected"
+        raise SystemExit(f"NOT PROVEN: {target} has {counts}, and they differ")
     return found.num_rows
 
 
@@ -165,12 +166,12 @@ def apply_all(folder: Path, batches: int, console: Console) -> None:
                 bars.update(bar, completed=done)
                 if not killed and done >= batches // 2:
                     os.killpg(query.pid, signal.SIGKILL)
-                    bars.console.print(f"Half-way: the query is killed (exit code {query.wait()}) and started again.")
+                    bars.console.print(f"Half-way, the query is killed (exit code {query.wait()}) and started again.")
                     query, killed = start(folder), True
             bars.update(bar, completed=batches_in(target))
         if query.poll() != 0 or batches_in(target) != batches:
             said = (folder / "query.log").read_text()[-3000:]
-            raise SystemExit(f"{batches_in(target)} of {batches} batches are applied, and the query said:\n{said}")
+            raise SystemExit(f"{batches_in(target)} of {batches} batches are applied. The query's log ends:\n{said}")
     finally:
         if query.poll() is None:
             os.killpg(query.pid, signal.SIGKILL)
@@ -178,7 +179,7 @@ def apply_all(folder: Path, batches: int, console: Console) -> None:
 
 
 def main() -> None:
-    """Runs it in a temporary folder, and says at the end what was proven."""
+    """Runs the example in a temporary folder, and prints the result."""
     from deltalake import write_deltalake
     from rich.console import Console
 
@@ -189,8 +190,8 @@ def main() -> None:
     began = time.monotonic()
     console.print("The same flights as change events ...", end=" ")
     events = events_of(load_flights(CACHE))
-    console.print(f"{events.num_rows:,} events: flights are scheduled, depart, land and are cancelled.")
-    console.print("Some events come hours late, some twice. They are applied in micro-batches ...")
+    console.print(f"{events.num_rows:,} events: a flight is scheduled, departs, lands, or is cancelled.")
+    console.print("Some events come hours late, some come twice. A query applies them in micro-batches ...")
     folder = Path(tempfile.mkdtemp(prefix="tablefeed-demo-"))
     target, of_commit = str(folder / "flights"), -(-events.num_rows // COMMITS)
     try:
@@ -202,8 +203,8 @@ def main() -> None:
         apply_all(folder, batches, console)
         rows = prove_equal(target, newest_of(events))
         console.print(
-            f"Proven: delta-rs reads {rows:,} flights, each as its newest event says and none twice, after {batches} "
-            f"batches and a SIGKILL half-way ({time.monotonic() - began:.0f} s)."
+            f"Proven: delta-rs reads {rows:,} flights. Each is equal to its newest event, and none is there twice, "
+            f"after {batches} batches and a SIGKILL half-way ({time.monotonic() - began:.0f} s)."
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)

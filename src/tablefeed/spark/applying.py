@@ -1,4 +1,4 @@
-"""`tablefeed.spark.apply_changes`: change events of a DataFrame applied to a table, exactly once for each micro-batch.
+"""`tablefeed.spark.apply_changes`: applies the change events of a DataFrame to a table, each micro-batch exactly once.
 
 A batch is divided by key among tasks. Each task folds its events, finds the rows of its keys, and writes files; the
 driver joins what the tasks report, and commits. So the driver holds bitmaps and lists of files, and no row.
@@ -80,11 +80,11 @@ def apply_changes(
 ) -> StreamingQuery | Committed | AlreadyApplied:
     """Applies the events of `changes`, a streaming or batch DataFrame, to the table at `target`.
 
-    A streaming DataFrame needs `checkpoint_location`; the query is started and returned, and each of its micro-batches
-    is one commit, made once: its txn has the query's id and the batch's number. `trigger` are the arguments of
-    `DataStreamWriter.trigger`, such as {"availableNow": True}. A batch DataFrame is applied in one commit, with
-    `app_id` and `txn_version` once. `tasks` is the number of tasks of a batch; each reads the key columns of the files
-    that may have its keys. All else is as for `tablefeed.apply_changes`.
+    A streaming DataFrame needs `checkpoint_location`. The call starts the query and returns it. Each of its
+    micro-batches is one commit, made once: its txn has the query's id and the batch's number. `trigger` are the
+    arguments of `DataStreamWriter.trigger`, such as {"availableNow": True}. A batch DataFrame is applied in one commit;
+    with `app_id` and `txn_version`, once. `tasks` is the number of tasks of a batch; each task reads the key columns of
+    the files that may have its keys. All else is as for `tablefeed.apply_changes`.
     """
     asked = asking(
         keys=keys,
@@ -113,10 +113,10 @@ def apply_changes(
         of_streams = {"checkpoint_location": checkpoint_location, "trigger": trigger, "query_name": query_name}
         for name, given in of_streams.items():
             if given is not None:
-                raise UnsupportedOptionError(option=name, remedy="Only a streaming DataFrame has it: leave it out.")
+                raise UnsupportedOptionError(option=name, remedy="It is for a streaming DataFrame only: leave it out.")
         return work.apply(changes, txn_of(app_id, txn_version))
     if app_id is not None or txn_version is not None:
-        remedy = "A stream's batches have the query's id and their number: leave both out."
+        remedy = "A stream uses its query's id and the number of the batch: leave app_id and txn_version out."
         raise UnsupportedOptionError(option="app_id", remedy=remedy)
     if checkpoint_location is None:
         raise MissingPathError("A stream of changes needs a checkpoint. Give checkpoint_location.")
@@ -141,7 +141,7 @@ def apply_changes_from_snapshot(
     tasks: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed:
-    """Makes the table at `target` equal to snapshots of its source, each a DataFrame with its version, in one commit.
+    """Makes the table at `target` equal to snapshots of its source: DataFrames with their versions, each in one commit.
 
     All is as for `tablefeed.apply_changes_from_snapshot`, and `tasks` as for `apply_changes`.
     """
@@ -165,7 +165,7 @@ def apply_changes_from_snapshot(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What is applied to which table, and by how many tasks (None: as many as run at once)."""
+    """The arguments of a call: the table, the meaning of the changes, the number of tasks (None: the default)."""
 
     location: str
     storage_options: Mapping[str, str]
@@ -179,7 +179,7 @@ class _Work:
         return Committed(version=outcome.version)
 
     def check(self, changes: DataFrame) -> None:
-        """Raises as `apply` does for events of the columns of `changes`, whatever they are."""
+        """Raises as `apply` does for every batch with the columns of `changes`."""
         with naming(self.location):
             target = TargetRows(_snapshot(self.location, self.storage_options, None))
             target = with_new_columns(target, _arrow_schema(changes), self.asked)
@@ -227,11 +227,11 @@ class _Work:
         after = None if target.before is snapshot else (snapshot.metadata, snapshot.protocol)
         task = _Task(work=work, version=version, after=after, now_ms=now_ms())
         found = divided.mapInArrow(task, "part binary").toArrow()
-        # What our own tasks made in this query.
+        # Our own tasks pickled these parts in this query.
         return [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
 
     def _with_deletes(self, changes: DataFrame, how: Folding, snapshot: Snapshot) -> DataFrame:
-        """Gives the rows of a snapshot with a delete of each key of the table, which an upsert beside it revokes."""
+        """Gives the rows of a snapshot with a delete of each key of the table; an upsert of the key wins over it."""
         if self.asked.snapshot_at is None:
             return changes
         storage = {f"{STORAGE_PREFIX}{name}": value for name, value in self.storage_options.items()}
@@ -243,7 +243,7 @@ class _Work:
         return changes.selectExpr("*", f"false AS {IS_GONE}").unionByName(deletes, allowMissingColumns=True)
 
     def _with_keys(self, changes: DataFrame, schema: Struct) -> tuple[DataFrame, _Work]:
-        """Gives the changes with their keys as columns, and the work that is then to do. Tasks open the envelopes."""
+        """Gives the changes with their keys as columns, and the work for these. Spark's tasks open the envelopes."""
         if self.asked.source is not Source.DEBEZIUM:
             return changes, self
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -290,7 +290,7 @@ class _Unwrap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """What a task of Spark calls with its events. `after` is what the commit makes of the table's metadata."""
+    """What a task of Spark calls with its events. `after` is the table's metadata and protocol after the commit."""
 
     work: _Work
     version: Version
@@ -313,7 +313,7 @@ def _arrow_schema(changes: DataFrame) -> pa.Schema:
 
 
 def _snapshot(location: str, storage_options: Mapping[str, str], version: Version | None) -> DeltaSnapshot:
-    """Gives the table as of `version`, None: the newest. The process knows it from the batch before, as a rule."""
+    """Gives the table as of `version` (None: the newest), which the process usually knows from the batch before."""
     log, state = newest_state(location, storage_options)
     is_it = version is None or (state is not None and state.version == version)
     return changeable(state if is_it else log.load(version))

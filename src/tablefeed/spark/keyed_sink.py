@@ -1,7 +1,7 @@
 """The writers of a sink with the option `keys`: tasks divide change events by key, and the commit applies them.
 
-Spark hands a sink's rows to tasks in any order and offers no way to bring the events of a key together. So they meet in
-the process that commits, a few keys at a time (`feed.rows.divided`). Imported for such a write only.
+Spark gives the rows of a sink to tasks in any order, and offers no way to send all events of a key to one task. So the
+process that commits collects them, a few keys at a time (`feed.rows.divided`). Imported only for such a write.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class StreamOfChangesWriter(Begins, DataSourceStreamArrowWriter):
         return self._changes.set_aside(iterator, batch_txn(self._changes.location), task=task_number())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Applies the events of all tasks; nothing if the table has this batch, or if it is empty and unwanted."""
+        """Applies the events of all tasks, unless the table has this batch, or it is empty and not to be recorded."""
         found = reported(messages, EventsSetAside, self._changes.location)
         if self._options["recordEmptyBatches"] or any(message.aside.row_count for message in found):
             self._changes.apply(found, note=self._options["userMetadata"])
@@ -128,7 +128,7 @@ class _Changes:
     def apply(self, messages: Sequence[EventsSetAside], *, note: str | None) -> None:
         """Applies the events of all tasks in one commit, unless the table has their txn. Deletes the tasks' files.
 
-        A batch that was not committed, or of which that is not known, gets its events again when it runs again.
+        If the batch was not committed, or if that is not known, it gets its events again when it runs again.
         """
         log, state = newest_state(self.location, self.storage_options)
         asides, txn = [message.aside for message in messages], messages[0].txn
@@ -139,8 +139,8 @@ class _Changes:
             how = _folding(self.asked, self.source, target.snapshot)
             if how != messages[0].how:
                 raise ConflictError(
-                    f"The columns of {TABLE} changed while the events of a batch were brought together for it. Nothing "
-                    "was committed. Run the batch again.",
+                    f"The columns of {TABLE} changed after Spark's tasks had read the events of a batch. Nothing was "
+                    "committed. Run the batch again.",
                     url=TABLE,
                     winner=target.snapshot.version,
                     error_class="DELTA_METADATA_CHANGED",
@@ -169,9 +169,10 @@ def _planned(path: str, schema: StructType, options: ParsedOptions, *, overwrite
     if overwrite:
         raise UnsupportedOptionError(
             option="keys",
-            remedy="An overwrite, as of complete mode, replaces the rows of a table. Use append mode, or leave it out.",
+            remedy="Overwrites and complete mode replace the rows of a table. Use append mode, or leave keys out.",
         )
-    source = to_arrow_schema(schema, timezone="UTC")  # tasks have the session's: the type of the table is the same
+    # Tasks have the session's time zone. The type in the table is the same.
+    source = to_arrow_schema(schema, timezone="UTC")
     log, state = newest_state(path, options.storage)
     with naming(log.url), named_as_options():
         asked = asking(**arguments_of(options))

@@ -565,21 +565,25 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
     OptionSpec(
         "source",
         _one_of(_SOURCE),
-        doc="Whose changes these are: of `readChangeFeed`, of Spark's `changes()`, or Debezium's events. It fills in "
-        "what is left out, so that only keys must be set.",
+        doc="The system that the changes come from. `tablefeed`: `readChangeFeed`. `changes`: Spark's `changes()`. "
+        "`debezium`: Debezium's events. It sets the options that are left out, so that only keys must be set.",
     ),
     OptionSpec("applyAsDeletes", text, doc="SQL; an event for which it is true deletes its key."),
     OptionSpec(
         "applyAsTruncates",
         text,
-        doc="SQL; an event for which it is true deletes all rows that are older. A batch with such an event is in "
-        "memory as a whole, with all rows of the table.",
+        doc="SQL; an event for which it is true deletes all older rows. A batch with such an event is in memory as a "
+        "whole, with all rows of the table. Only with storedAsScdType 1.",
     ),
     OptionSpec("columnList", columns, doc="The columns of the events that the table gets. Unset: all."),
     OptionSpec("exceptColumnList", columns, doc="The columns of the events that the table does not get."),
     _switch("ignoreNullUpdates", doc="A null in an event leaves the value as it was."),
-    OptionSpec("ignoreNullUpdatesColumnList", columns, doc="The same, in these columns only."),
-    OptionSpec("ignoreNullUpdatesExceptColumnList", columns, doc="The same, in all columns but these."),
+    OptionSpec(
+        "ignoreNullUpdatesColumnList", columns, doc="A null in one of these columns leaves the value as it was."
+    ),
+    OptionSpec(
+        "ignoreNullUpdatesExceptColumnList", columns, doc="A null in any column but these leaves the value as it was."
+    ),
     OptionSpec(
         "storedAsScdType",
         _whole("1 or 2.", "1 or 2", least=1, below=3),
@@ -598,8 +602,8 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
         "ties",
         _one_of(_TIES),
         default="fail",
-        doc="Two events of a key with one sequence and different values: `fail` refuses them, `last` takes the last of "
-        "the batch: of the last task that has one, the one that came last.",
+        doc="What happens to two upserts of a key with equal sequences and different values. `fail`: they are refused. "
+        "`last`: the last of the batch counts, by the number of its task and then by its arrival there.",
     ),
     _switch("mergeSchema", doc="Add the columns of the events that the table does not have."),
 )

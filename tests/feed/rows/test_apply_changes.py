@@ -365,7 +365,7 @@ def test_what_cannot_be_remembered_is_an_error_and_never_nothing(tmp_path: Path,
     apply(url, (1, None, 5, "d"), (2, None, 5, "d"))
     (name,) = state_files(url)
     damage(Path(url) / STATE_DIR / name)
-    with pytest.raises(DataFileError, match=f"{name} of .*target keeps the order"):
+    with pytest.raises(DataFileError, match=f"{name} of .*target has the state of earlier changes"):
         apply(url, (1, "late", 4, "u"))
     assert rows(url) == []
 

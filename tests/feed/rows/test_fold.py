@@ -343,7 +343,7 @@ def test_a_table_with_two_rows_of_one_key_is_refused() -> None:
     target = Target(HOW, rows=[{"id": 1, "name": "a"}, {"id": 1, "name": "b"}])
 
     with pytest.raises(
-        InvalidRowsError, match="changes of key id=1: it should have one row, and has rows that exclude"
+        InvalidRowsError, match="changes of key id=1: it should have one row, and has rows that contradict"
     ):
         target.apply(upsert(1, id=1))
 

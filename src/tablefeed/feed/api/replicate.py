@@ -1,4 +1,4 @@
-"""`tablefeed.replicate`: a Delta table kept equal to another one, commit by commit."""
+"""`tablefeed.replicate`: copies a Delta table commit by commit, and keeps the copy up to date."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def replicate(
     storage_options: Mapping[str, str] | None = None,
     target_storage_options: Mapping[str, str] | None = None,
 ) -> Replicated:
-    """Copies the commits of the Delta table at `source`, with their files, to a table at `target` that is its equal.
+    """Copies the commits of the Delta table at `source`, with their files, to the table at `target`.
 
-    The first call makes the target: its first commit is the version `starting_version` of the source as a whole, by
+    The first call creates the target: its first commit is the whole version `starting_version` of the source, by
     default `until`. Each later commit of the source, up to the version `until` (by default the newest), becomes one
-    commit of the target, exactly once, whoever dies when. Call again to go on. `app_id` names the progress in the
-    target. `target_storage_options` are by default those of the source.
+    commit of the target, exactly once, even if processes die. Call again to copy later commits. `app_id` names the
+    progress in the target. `target_storage_options` are by default `storage_options`.
 
-    The target must have no other writer: ConflictError where another commit changed it. LogError and DataFileError
-    where the source no longer has the commits or files that were not copied yet. With `resync`, `until` is then copied
-    as a whole, in one commit. With `verify`, both tables are read and compared at the end: ReplicaDiffersError. Else
+    The target must have no other writer: ConflictError if another commit changed it. LogError and DataFileError if the
+    source no longer has commits or files that were not copied yet. With `resync`, the version `until` is then copied as
+    a whole, in one commit. With `verify`, both tables are read and compared at the end: ReplicaDiffersError. Otherwise
     raises as `open_table` and `append`.
     """
     options = store_options(storage_options)
@@ -66,5 +66,5 @@ def replicate(
 
 
 def around() -> Surroundings:
-    """Gives what a commit needs. No checksum is counted on: a source's commit may add a file that is live already."""
+    """Gives what a commit needs. No checksum is derived from the one before: a commit may add a file that is live."""
     return replace(surroundings(), on_committed=lambda state, _commit, _removed: look_after(state))

@@ -1,4 +1,4 @@
-"""`tablefeed.delete`, `update`, `merge` and `apply_changes`: row changes without Spark, each in one commit."""
+"""Row changes without Spark: `tablefeed.delete`, `update`, `merge`, `apply_changes`, `apply_changes_from_snapshot`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,12 @@ def delete(
 ) -> Committed | AlreadyApplied:
     """Deletes the rows of the table at `url` for which `where` is true, in one version.
 
-    `where` is a predicate of Spark's SQL, or an expression of pyarrow's. Where no row is deleted, nothing is committed
-    unless there is a txn to record, and the table's version is given. `app_id` and `txn_version`: see `append`. A table
-    with `delta.enableDeletionVectors` gets deletion vectors; of others the files are rewritten. Where other commits
-    come between, the rows are found again. Raises TableError, ConflictError, CommitUnknownError, OptionError.
+    `where` is a predicate in Spark's SQL, or a pyarrow expression. If no row is deleted, nothing is committed unless
+    there is a txn to record, and the outcome has the table's newest version. `app_id` and `txn_version`: see `append`.
+    A table with `delta.enableDeletionVectors` gets deletion vectors; in other tables the files are rewritten. If
+    another writer commits in between, the rows are found again.
+
+    Raises TableError, ConflictError, CommitUnknownError, OptionError.
     """
     txn = txn_of(app_id, txn_version)
     log, state = newest_state(location(url), store_options(storage_options))
@@ -75,9 +77,8 @@ def update(
 ) -> Committed | AlreadyApplied:
     """Sets columns in the rows of the table at `url` for which `where` is true (None: in all rows), in one version.
 
-    `set` maps columns to expressions of Spark's SQL over the row's old values, such as {"price": "price * 2"}. The
-    table's rules hold for the new rows. All else is as for `delete`; raises InvalidRowsError and SchemaMismatchError
-    too.
+    `set` maps columns to expressions in Spark's SQL over the row's old values, such as {"price": "price * 2"}. The new
+    rows must obey the table's rules. All else is as for `delete`. Raises InvalidRowsError and SchemaMismatchError too.
     """
     txn = txn_of(app_id, txn_version)
     new = texts(set, argument="set")
@@ -105,12 +106,16 @@ def merge(
 ) -> Committed | AlreadyApplied:
     """Merges `rows` into the table at `url` in one version, as MERGE INTO does.
 
-    `rows` is Arrow data as in `append`, in memory as a whole. `on` are columns that both have, or SQL such as
-    "target.id = source.id AND target.day = source.day", which compares at least one column of both. Of the clauses in
-    `matched`, the first whose condition is true decides about a row of the table that matches; so do those in
-    `not_matched` about a row of `rows` that matches none, and those in `not_matched_by_source` about a row of the table
-    that no row of `rows` matches, for which the whole table is read. Several rows that match one row of the table are
-    refused. All else is as for `update`.
+    `rows` is Arrow data as in `append`, and is in memory as a whole. `on` are columns that both have, or SQL such as
+    "target.id = source.id AND target.day = source.day", which compares at least one column of both for equality.
+
+    - The clauses in `matched` are for rows of the table that a row of `rows` matches.
+    - The clauses in `not_matched` are for rows of `rows` that match no row of the table.
+    - The clauses in `not_matched_by_source` are for rows of the table that no row of `rows` matches. With them the
+      whole table is read.
+
+    In each list the first clause whose condition is true decides. If several rows match one row of the table, the merge
+    is refused, as by Spark. All else is as for `update`.
     """
     txn = txn_of(app_id, txn_version)
     log, state = newest_state(location(url), store_options(storage_options))
@@ -150,24 +155,27 @@ def apply_changes(
 ) -> Committed | AlreadyApplied:
     """Applies change events to the table at `url` in one version: a row for each key, or its history.
 
-    `changes` is Arrow data as in `append`, an event a row, in memory as a whole. An event of a key takes effect only if
-    its sequence is greater than that of what it meets, in whatever batch either comes: the same events in any order and
-    any batches end in the same table. `sequence_by` is a column, or several that are compared one after the other. An
-    event for which the SQL text `apply_as_deletes` is true deletes its key; one for which `apply_as_truncates` is true
-    deletes all rows that are older. `column_list` or `except_column_list` choose the columns of `changes` that the
-    table gets. With `ignore_null_updates` (or only for a list of columns, or all but a list) a null leaves the value as
-    it was. With `stored_as_scd_type` 2 the table keeps each version of a row, from __START_AT up to __END_AT; the
-    tracked columns decide which changes begin a version. Two events of a key with one sequence and different values are
-    refused; with `ties` "last" the last of the batch counts.
+    `changes` is Arrow data as in `append`, with one event in each row, and is in memory as a whole. An event takes
+    effect only if its sequence is greater than that of the row or the delete that its key has so far. So the same
+    events result in the same table, in any order and in any batches.
 
-    With `merge_schema` the commit adds the columns of the changes that the table lacks.
+    - `sequence_by` is a column, or several columns that are compared one after the other.
+    - `apply_as_deletes` is SQL: an event for which it is true deletes its key.
+    - `apply_as_truncates` is SQL: an event for which it is true deletes all older rows (SCD type 1 only).
+    - `column_list` or `except_column_list` chooses the columns of `changes` that the table gets.
+    - `ignore_null_updates`: a null leaves the value as it was. Its two lists choose the columns for which this holds.
+    - `stored_as_scd_type` 2: the table keeps each version of a row, from __START_AT up to __END_AT. The
+      `track_history` lists choose the columns whose change begins a new version.
+    - `ties`: two upserts of a key with equal sequences and different values are refused; with "last" the last of the
+      batch counts.
+    - `merge_schema`: the commit adds columns that the table lacks.
+    - `source` is the system that the changes come from. It sets the arguments that are left out, so that only `keys`
+      must be given: "tablefeed" for a change feed as `tablefeed.changes` and `readChangeFeed` give it, "changes" for
+      that of Spark's `changes()`, "debezium" for Debezium's events, in columns or as JSON text in a column `value`.
 
-    `source` says whose changes these are, and fills in what else is left out: "tablefeed" for a change feed as
-    `tablefeed.changes` and `readChangeFeed` give it, "changes" for that of Spark's `changes()`, "debezium" for
-    Debezium's events, in columns or as JSON text in a column `value`. See docs/row-changes.md.
-
-    What must be remembered of the order is in files that a domain of the log names, which the table's protocol must
-    allow. `app_id`, `txn_version`: see `append`. Raises TableError, ConflictError, CommitUnknownError, OptionError.
+    The state of earlier events is in files that a metadata domain of the log names, so the table needs the feature
+    `domainMetadata`. See docs/row-changes.md. `app_id`, `txn_version`: see `append`. Raises TableError, ConflictError,
+    CommitUnknownError, OptionError.
     """
     txn = txn_of(app_id, txn_version)
     asked = asking(
@@ -216,12 +224,14 @@ def apply_changes_from_snapshot(
 ) -> Committed:
     """Makes the table at `url` equal to snapshots of its source, one after the other, each in one commit.
 
-    `snapshots` is Arrow data as in `apply_changes` and its version: a number, a text, a date or a time. Or it is a
-    function, called with the newest version that was applied, None where there is none, until it gives None. A row that
-    is equal stays as it is, one that differs is replaced, and a key that a snapshot lacks is deleted. With
-    `stored_as_scd_type` 2 the versions of a row begin and end at those of snapshots. The newest version is recorded by
-    the commit: the same one again does nothing, and an older one is refused (`AUTOCDC_SNAPSHOT_OUT_OF_ORDER`). All else
-    is as for `apply_changes`.
+    `snapshots` is a pair: Arrow data as in `apply_changes`, and its version, which is a number, a text, a date or a
+    time. Or it is a function that returns such a pair. The function is called with the newest version that was applied
+    (None if there is none), again and again, until it returns None.
+
+    A row that is equal stays, a row that differs is replaced, and a row whose key the snapshot lacks is deleted. With
+    `stored_as_scd_type` 2, __START_AT and __END_AT are versions of snapshots. The commit records the version: the same
+    snapshot again changes nothing, and an older one is refused (`AUTOCDC_SNAPSHOT_OUT_OF_ORDER`). All else is as for
+    `apply_changes`.
     """
     asked = asking_of_snapshots(
         keys=keys,
@@ -258,7 +268,7 @@ def apply_changes_from_snapshot(
 def change(
     log: TableLog, state: Snapshot | None, prepare: Callable[[TargetRows], Transaction | None], *, txn: Txn | None
 ) -> Committed | AlreadyApplied:
-    """Commits a change as `run`. Small files are folded in the background where the table's properties ask for it."""
+    """Commits a change as `run`. Merges small files in the background if the table's properties ask for it."""
     added = 0
 
     def prepared(target: TargetRows) -> Transaction | None:
@@ -284,7 +294,7 @@ def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of 
 
     source = None if given.get("source") is None else word(Source, given["source"], argument="source")
     if source is None and not given["sequence_by"]:
-        explain = "must name a column of the changes, unless source says whose changes they are"
+        explain = "must name a column of the changes, unless source is set"
         raise IllegalOptionError(option="sequence_by", value=str(given["sequence_by"]), explain=explain)
     return Asking(
         keys=names("keys") or (),

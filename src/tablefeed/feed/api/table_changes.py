@@ -1,4 +1,4 @@
-"""`tablefeed.create`, `alter` and `restore`: Delta tables made, altered and restored on purpose, without SQL."""
+"""`tablefeed.create`, `alter` and `restore`: creates, alters and restores Delta tables without SQL."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def create(
     constraints: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed:
-    """Makes an empty Delta table with `schema` at `url`, in one commit: version 0.
+    """Creates an empty Delta table with `schema` at `url`, in one commit: version 0.
 
-    A field with `nullable=False` is NOT NULL, in structs too; inside lists and maps, where Delta-Spark never checks
-    it, it is refused. A field's metadata `comment` becomes the column's comment. `constraints` are CHECK constraints,
-    SQL by name. `properties` are as for `append`: `{"delta.feature.NAME": "supported"}` adds a table feature. The
-    protocol is the lowest that all of this needs. Raises TableError (DELTA_TABLE_ALREADY_EXISTS) where there is a
-    table, also where another writer makes it first; else as `append`.
+    A field with `nullable=False` is NOT NULL, in structs too. Inside lists and maps it is refused, because Delta-Spark
+    does not check it there. A field's metadata `comment` becomes the column's comment. `constraints` are CHECK
+    constraints, SQL by name. `properties` are as for `append`: `{"delta.feature.NAME": "supported"}` adds a table
+    feature. The protocol is the lowest one that supports all of this. Raises TableError (DELTA_TABLE_ALREADY_EXISTS)
+    if there is a table, also if another writer creates it first; otherwise as `append`.
     """
     given = {**_texts(properties, "properties"), **constraint_properties(_texts(constraints, "constraints"))}
     partition_by = _names(partition_by, "partition_by")
@@ -71,7 +71,7 @@ def create(
 
 
 def create_table(log: DeltaLog, columns: Struct, *, partition_by: Sequence[str], rules: WriteRules) -> Committed:
-    """Makes the table at `log`, where none was seen; see `create`."""
+    """Creates the table at `log`, where none was found; see `create`."""
     with naming(log.url):
         check_not_null_enforced(columns)
         plan = plan_delta_write(log, None, columns, partition_by=partition_by, kind=WriteKind.DEFINE, rules=rules)
@@ -106,18 +106,19 @@ def alter(
     enable_features: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed:
-    """Changes the Delta table at `url` in one commit, without writing a row again.
+    """Changes the Delta table at `url` in one commit, without rewriting any row.
 
-    Every argument names columns as they are before the call, in any case; a member of a struct is `a.b`, the elements
-    of a list are `a.element`, keys and values of a map `a.key` and `a.value`.
+    Every argument uses the column names from before the call, in upper or lower case. A member of a struct is `a.b`,
+    the elements of a list are `a.element`, and the keys and values of a map are `a.key` and `a.value`.
 
-    - `add_columns`: fields, or a schema. They come last, the field `a.b` in the struct `a`; existing rows have null.
-    - `rename_columns` (to a name without path) and `drop_columns`: only where columns are mapped
-      (`delta.columnMapping.mode`, which `set_properties` may turn on in the same call), and not where a constraint, a
-      generated column, partitions or clustering depend on the column.
+    - `add_columns`: fields, or a schema. They are added at the end; the field `a.b` is added to the struct `a`.
+      Existing rows have null there.
+    - `rename_columns` (to a name without path) and `drop_columns`: they need column mapping
+      (`delta.columnMapping.mode`), which `set_properties` may turn on in the same call. A column that a constraint or a
+      generated column names is neither renamed nor dropped; a partition or clustering column is not dropped.
     - `widen_columns`: only with `delta.enableTypeWidening`.
-    - `set_not_null`, `add_constraints` (SQL by name): all rows are read first. Where one breaks the new rule, or
-      another writer adds rows meanwhile, nothing is changed.
+    - `set_not_null`, `add_constraints` (SQL by name): all rows are read first. If a row breaks the new rule, or another
+      writer adds rows meanwhile, nothing is changed.
     - `set_defaults`: SQL for rows to come. A comment of None in `set_comments` removes the comment.
 
     As by ALTER TABLE in Delta-Spark, the protocol gets the features that the change uses: `changeDataFeed`,
@@ -126,8 +127,8 @@ def alter(
     table. Two are only added if `enable_features` names them: `timestampNtz` and `allowColumnDefaults`. Turning on row
     tracking or Iceberg compatibility is refused, because existing files would have to change.
 
-    Raises ConflictError where another writer changed metadata or protocol meanwhile, InvalidRowsError where a row
-    breaks a new rule, SchemaMismatchError, TableError, UnsupportedFeatureError and OptionError for what cannot be done.
+    Raises ConflictError if another writer changed metadata or protocol meanwhile, InvalidRowsError if a row breaks a
+    new rule, and SchemaMismatchError, TableError, UnsupportedFeatureError or OptionError for a change that is refused.
     """
     columns = ColumnChanges(
         dropped=_paths(drop_columns, "drop_columns"),
@@ -197,13 +198,14 @@ def restore(
 ) -> Committed:
     """Restores the Delta table at `url` to an earlier `version`, or to the newest one at `timestamp`, in one commit.
 
-    The table then has the files, the schema and the properties of that version. Files that are in both versions stay;
-    others are added and removed with a change of data, with their deletion vectors and row ids as they were. The
-    protocol keeps all features. Marks of row ids and of identity columns, and ids of columns, never fall.
+    The table then has the files, the schema and the properties of that version. Files that both versions have stay.
+    Other files are added and removed with `dataChange=true`; they keep their deletion vectors and row ids. The protocol
+    keeps all features. The highest row id, identity value and column id never decrease.
 
-    Raises DataFileError where a file or deletion vector that is needed is gone (VACUUM), ConflictError where another
-    writer commits meanwhile, AppendOnlyError for an append-only table, UnsupportedFeatureError where column mapping
-    was changed since, IllegalOptionError for a version that is not earlier, else as `open_table`.
+    Raises DataFileError if a file or deletion vector that is needed is gone (VACUUM), ConflictError if another writer
+    commits meanwhile, AppendOnlyError for an append-only table, UnsupportedFeatureError if column mapping was changed
+    since or files would return without row ids, IllegalOptionError for a version that is not earlier; otherwise as
+    `open_table`.
     """
     if version is None and timestamp is None:
         raise IllegalOptionError(option="version", value="None", explain="or `timestamp` must be given")
@@ -236,7 +238,7 @@ def restore_table(newest: Snapshot, earlier: Snapshot, parameters: Mapping[str, 
         operation=TableChange(name="RESTORE", parameters=parameters, metrics=files.metrics),
         restored=files,
     )
-    # Its adds are not in the commit as values, so no checksum can be counted on from the one before.
+    # The added files are not in the commit as values, so no checksum can be derived from the one before.
     around = replace(surroundings(), on_committed=lambda state, _commit, _removed: look_after(state))
     return _committed(log, newest, transaction, around)
 

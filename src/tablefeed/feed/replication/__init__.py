@@ -1,1 +1,1 @@
-"""A table kept equal to another one: its commits copied, with their files, into the log of a second table."""
+"""Copies the commits of a table, with their files, to a second table, and keeps the copy up to date."""

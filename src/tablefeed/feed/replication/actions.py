@@ -1,9 +1,9 @@
-"""What the log of a copy says where its source says something: values only, nothing is read.
+"""Turns the actions of a source's log into those of the copy's log. Only values: nothing is read.
 
 Adds, removes and change files, statistics, row ids, the schema with its column mapping, properties and features stay
-as they are. What speaks of the source's own log or files is changed: the table's id, versions, the time from which on
-a removed file is kept for readers, txns (they are progress of applications that wrote the source), and the domains of
-tablefeed, except the order of applied changes, whose files are copied.
+as they are. Values that belong to the source's own log are changed or left out: the table's id, versions, the time at
+which a file was removed, the txns of applications that wrote the source, and the domains of tablefeed. The state of
+applied changes is kept, because its files are copied.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OF_LOG = (names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION, names.IN_COMMIT_TIMESTAMPS_
 
 
 def is_copied(domain: DomainMetadata) -> bool:
-    """Says whether a copy has the domain too. Other domains of tablefeed, such as readers, are of one table alone."""
+    """Says whether the domain is copied. Other domains of tablefeed belong to one table alone."""
     return domain.domain == DOMAIN or not domain.domain.startswith(_OURS)
 
 
@@ -52,12 +52,12 @@ def own_metadata(
 
 
 def own_file(file: FileAction, now_ms: int) -> FileAction:
-    """Gives the source's action for the copy: its readers may need a removed file from now on, not from then on."""
+    """Gives the source's action for the copy. A removed file counts as removed now: VACUUM keeps it from now on."""
     return replace(file, deletion_timestamp_ms=now_ms) if isinstance(file, RemoveFile) else file
 
 
 def own_info(info: Mapping[str, object] | None, **changed: object) -> dict[str, object]:
-    """Gives the source's commitInfo with the fields `changed`, of which those that are None are left out."""
+    """Gives the source's commitInfo with the fields `changed`; fields that are None there are left out."""
     kept = {name: value for name, value in (info or {}).items() if name not in changed and _can_be_written(value)}
     first = {name: value for name, value in changed.items() if value is not None}
     return {**first, **kept}

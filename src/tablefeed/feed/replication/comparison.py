@@ -1,4 +1,4 @@
-"""Compares a copy with its source, row by row: the proof that a user can ask for.
+"""Compares a copy with its source, row by row (`verify=True`).
 
 Rows are read as any reader reads them, with deletion vectors and column mapping. The digest of a table does not depend
 on the order of its files: it is the sum of one SHA-256 for each, over all columns, the order of rows and their ids.

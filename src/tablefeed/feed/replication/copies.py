@@ -1,8 +1,8 @@
 """Copies the files that a commit names from one table's folder to another's, byte for byte, under the same names.
 
-A name that is taken already must have the same bytes: an earlier run copied the file and died before its commit, or the
-source brought an old file back. A file is never written over, and none is deleted where a run fails: another run may
-have found it and committed it. What no commit ever names, VACUUM deletes.
+If a file of that name exists, it must have the same bytes: an earlier run copied it and died before its commit, or the
+source restored an old file. A file is never overwritten. No file is deleted when a run fails, because another run may
+have found it and committed it. VACUUM deletes files that no commit names.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Copies:
     def _gone(self, name: str) -> DataFileError:
         return DataFileError(
             f"A version of {self._source.url} that was not copied yet needs the file {name}, which is gone: VACUUM or "
-            f"another hand removed it. That version was not copied. {AGAIN} To keep files for longer, raise "
+            f"somebody deleted it. That version was not copied. {AGAIN} To keep files for longer, raise "
             f"{names.DELETED_FILE_RETENTION}.",
             url=self._source.url,
             path=name,

@@ -1,7 +1,7 @@
-"""From which commit of the source a target's newest commit was copied.
+"""Finds the commit of the source from which the newest commit of a target was copied.
 
-The commitInfo of each copied commit says it, beside the txn that makes the copy once-only. So a restart goes on where
-the last run ended, and finds out where the source or the target is not the table any more that it was.
+The commitInfo of each copied commit names that commit, beside the txn that makes the copy exactly once. So a restart
+continues where the last run ended. It also notices if the source or the target was replaced.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def read_commit(log: DeltaLog, version: Version) -> tuple[Commit, str] | None:
 
 
 def origin_of(target: DeltaSnapshot, app_id: str) -> Origin:
-    """Gives from where the newest commit was copied. Commits without actions, as of a VACUUM, may follow it.
+    """Gives the origin of the newest copied commit. Commits without actions, such as those of VACUUM, may follow it.
 
-    Raises ConflictError where another commit follows it, or there is none.
+    Raises ConflictError if any other commit follows it, or if there is none.
     """
     for version in range(target.version, -1, -1):
         commit = target.log.commit(Version(version))
@@ -62,7 +62,7 @@ def origin_of(target: DeltaSnapshot, app_id: str) -> Origin:
         if commit.files or commit.metadata or commit.protocol or any(map(is_copied, commit.domains)):
             break
     was_copy = app_id in target.facts.txns
-    remedy = AGAIN if was_copy else "Give the path of no table, or the app_id of the runs before."
+    remedy = AGAIN if was_copy else "Give a path without a table, or the app_id of the earlier calls."
     raise ConflictError(
         f"Nothing was copied to {target.url}: its newest version, {target.version}, was not made by {app_id}, so the "
         f"table is not equal to any version of the source. {remedy}",
@@ -86,7 +86,7 @@ def _origin(commit: Commit, app_id: str) -> Origin | None:
 
 
 def check_same_source(newest: DeltaSnapshot, origin: Origin) -> None:
-    """Raises TableReplacedError where the source at `newest` does not go on from `origin`."""
+    """Raises TableReplacedError if the source at `newest` does not continue from `origin`."""
     same = newest.version >= origin.version
     if same and origin.digest is not None:
         found = read_commit(newest.log, origin.version)
@@ -97,15 +97,15 @@ def check_same_source(newest: DeltaSnapshot, origin: Origin) -> None:
         same = newest.metadata.table_id in ids
     if not same:
         raise TableReplacedError(
-            f"{newest.url} is not the table any more of which version {origin.version} was copied: it was deleted and "
-            f"made anew, or restored from a backup. Nothing was copied. {AGAIN}",
+            f"{newest.url} is no longer the table whose version {origin.version} was copied: it was deleted and "
+            f"created again, or restored from a backup. Nothing was copied. {AGAIN}",
             url=newest.url,
             error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         )
 
 
 def required(found: tuple[Commit, str] | None, version: Version, log: DeltaLog) -> tuple[Commit, str]:
-    """Gives `found`. Raises LogError where the source's log lost the commit of `version`."""
+    """Gives `found`. Raises LogError if the source's log lost the commit of `version`."""
     if found is None:
         raise LogError(
             f"Version {version} of {log.url} was not copied yet, and its commit is gone from the log. Nothing was "

@@ -1,8 +1,8 @@
 """Makes a target equal to its source, commit by commit, each exactly once.
 
 The files of a commit are copied first. Then the commit is put as the target's next version, with the txn (application,
-version of the source). Where the process dies in between, the next run finds the files and only commits. Where the put
-is lost to another run, or its answer is, the target's log says how far it is.
+version of the source). If the process dies in between, the next run finds the files and only commits. If another run
+wins the put, or the store's answer is lost, the target's log shows which versions it has.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Replication:
     def run(self, newest: DeltaSnapshot, *, first: Version, until: Version, resync: bool) -> Replicated:
         """Copies up to the version `until` of the source, whose newest state is `newest`.
 
-        Where there is no target, its first commit is the version `first` of the source as a whole. With `resync`, a
-        target that cannot be gone on with gets `until` as a whole. Raises ConflictError, LogError, DataFileError and
-        UnsupportedFeatureError, each before the version that it is about is committed.
+        If there is no target, its first commit is the whole version `first` of the source. With `resync`, a target that
+        cannot be continued gets the whole version `until`. Raises ConflictError, LogError, DataFileError and
+        UnsupportedFeatureError, each before the version that caused it is committed.
         """
         target = _newest(self._target)
         while target is None:
@@ -75,7 +75,7 @@ class Replication:
         )
 
     def _next(self, target: DeltaSnapshot, origin: Origin) -> tuple[DeltaSnapshot, Origin]:
-        """Copies the commit after `origin`; gives the target then, which another run may have moved on."""
+        """Copies the commit after `origin`; gives the new target, to which another run may have copied more."""
         version = Version(origin.version + 1)
         commit, digest = required(read_commit(self._source, version), version, self._source)
         table_id = origin.table_id if commit.metadata is None else commit.metadata.table_id
@@ -141,14 +141,14 @@ class Replication:
         return self._committed(snapshot_put(source, origin, self._target, base, txn, self._copies))
 
     def _check(self, commit: Commit, target: DeltaSnapshot) -> None:
-        """Raises UnsupportedFeatureError where the source gets a feature that is not handled."""
+        """Raises UnsupportedFeatureError if the commit adds a feature that is not handled."""
         if commit.protocol is not None or commit.metadata is not None:
             protocol, metadata = commit.protocol or target.protocol, commit.metadata or target.metadata
             with naming(self._source.url):
                 features.check_writable(protocol, metadata, removes=False)
 
     def _committed(self, put: Put) -> DeltaSnapshot | None:
-        """Gives the target after `put`; None where another commit has its version."""
+        """Gives the target after `put`; None if another commit took the version."""
         head = put_settled(put, self._around)
         if head is None:
             return None

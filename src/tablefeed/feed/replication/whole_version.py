@@ -1,4 +1,4 @@
-"""A whole version of the source as one commit of the copy: its first commit, or one that replaces what it has."""
+"""Copies a whole version of the source in one commit: the first commit of the copy, or one that replaces its files."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def snapshot_put(
 
 
 def _facts_of(batch: pa.RecordBatch) -> pa.Array:
-    """Which file it is, its partition and the ids of its rows: where they changed, the file is added once more."""
+    """The file, its partition and the ids of its rows. If the partition or the ids changed, the file is added again."""
     ids = (batch[name].cast(pa.string()).fill_null("") for name in ("base_row_id", "default_row_commit_version"))
     return pc.binary_join_element_wise(batch["key"], *ids, _partitions(batch), "|")
 

@@ -1,7 +1,7 @@
-"""Applies change events to a table in one commit: what they make of its rows, and what must be remembered of them.
+"""Applies change events to a table in one commit, which changes the rows and the state that is kept between batches.
 
-The events of a batch are in memory, as are the rows of their keys and what is remembered of them. fold.py decides what
-becomes of them; here they are found, and what follows is written.
+The events of a batch are in memory, and so are the rows and the state of their keys. This module finds these rows and
+this state, fold.py decides what changes, and this module writes it.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What the events of some keys make of a table: files that were written, and the rows that go. Picklable.
+    """The outcome of applying the events of some keys: the files that were written, and the rows to remove. Picklable.
 
-    `within` is true for the rows that were looked at; None: for all. `state` is the file with what must be remembered
-    of these keys; None: what was remembered holds.
+    `within` is true for the rows that were looked at; None: for all. `state` is the file with the new state of these
+    keys; None: their state did not change.
     """
 
     within: RowFilter | None
@@ -79,9 +79,9 @@ class Part:
 
 
 def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) -> Part:
-    """Applies the events of some keys: writes the new rows, the rows that changed, and what must be remembered.
+    """Applies the events of some keys: writes files of new rows, of changes, and of the new state.
 
-    Nothing is committed. Where this raises, the files are deleted. Raises as `fold`, `find` and `write_delta_task`.
+    Nothing is committed. If this raises, the files are deleted. Raises as `fold`, `find` and `write_delta_task`.
     """
     snapshot, how, events = target.snapshot, batch.how, batch.events
     store = snapshot.log.store
@@ -130,7 +130,7 @@ def joined(
 ) -> Transaction | None:
     """Gives the transaction of all `parts` of a batch; None where it changes nothing, and there is no `txn` to record.
 
-    No key is in two parts. Where this raises, the files of `parts` are deleted.
+    No key is in two parts. If this raises, the files of `parts` are deleted.
     """
     snapshot = target.snapshot
     state, plan = states.read_state(snapshot), _plan(target, now_ms)
@@ -178,7 +178,7 @@ def joined(
         rewriting=rewriting,
         reads=lambda file: any(target.may_match(file, part.within) for part in parts),
         domains=() if after == state else (states.as_domain(after),),
-        # Also where this batch changes nothing of the state: what it did not find there decides.
+        # Also if this batch does not change the state: what the state lacks decides too.
         read_domains=frozenset({states.DOMAIN}),
         beside=fresh,
     )
@@ -227,14 +227,14 @@ def _check_drift(state: states.State, how: Folding) -> None:
     if changed:
         said = "; ".join(f"{name} was {was!r} and is {now!r}" for name, (was, now) in changed.items())
         raise SchemaMismatchError(
-            f"Changes were applied to {TABLE} in another way before: {said}. What is remembered of earlier changes "
-            "does not fit. Nothing was committed. Apply changes as before, or to a new table.",
+            f"Earlier changes were applied to {TABLE} with other arguments: {said}. The state that is kept of them "
+            "does not fit the new arguments. Nothing was committed. Use the earlier arguments, or another table.",
             error_class="AUTOCDC_STATE_DRIFT",
         )
 
 
 def _state_of_changed_keys(known: pa.Table, folded: Folded, how: Folding) -> tuple[pa.Table, pa.Table]:
-    """Gives all that is remembered of the keys of which that has changed, and these keys."""
+    """Gives the whole new state of the keys whose state has changed, and these keys."""
     removed = known.take(folded.state_removed).select(how.keys)
     keys = pa.concat_tables([removed, folded.state.select(how.keys)])
     stays = known.take(others(known.num_rows, folded.state_removed))
@@ -243,7 +243,7 @@ def _state_of_changed_keys(known: pa.Table, folded: Folded, how: Folding) -> tup
 
 
 def _updates(target: TargetRows, folded: Folded, found: FoundRows, how: Folding) -> pa.Table:
-    """Gives the rows that replace others. What events do not fill stays as it is, or is generated anew."""
+    """Gives the rows that replace others. Columns that events do not fill keep their values, or are generated again."""
     generated = target.generated.difference(how.row_schema.names)
     is_update = pc.is_valid(folded.replaces)
     before, after = found.rows.take(folded.replaces.filter(is_update)), folded.inserts.filter(is_update)
@@ -254,7 +254,7 @@ def _updates(target: TargetRows, folded: Folded, found: FoundRows, how: Folding)
 
 
 def _inserts(target: TargetRows, folded: Folded, how: Folding) -> pa.Table:
-    """Gives the rows that replace none. What events do not fill is null, or left to the rule that fills it."""
+    """Gives the rows that replace none. Columns that events do not fill are null, or their rule fills them."""
     rows = folded.inserts.filter(pc.is_null(folded.replaces))
     filled = how.row_schema.names
     by_rules = filled_columns(target.rules).difference(filled)

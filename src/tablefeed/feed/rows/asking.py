@@ -12,7 +12,7 @@ from tablefeed.feed.rows.folding import Ties
 
 
 class Source(StrEnum):
-    """Whose form the changes have; envelopes.py knows these forms."""
+    """The system that the changes come from; envelopes.py knows the form of its changes."""
 
     TABLEFEED = "tablefeed"
     CHANGES = "changes"
@@ -23,8 +23,8 @@ class Source(StrEnum):
 class Asking:
     """The arguments of `apply_changes` that say what events mean, under their names there; checked for their types.
 
-    `absent` are columns of the changes whose fields may be missing, as the column ABSENT then says. `snapshot_at` is
-    the version of the snapshot whose rows the changes are.
+    `absent` are columns of the changes whose fields may be missing; the column ABSENT says in which events. If the
+    changes are the rows of a snapshot, `snapshot_at` is its version.
     """
 
     keys: tuple[str, ...]

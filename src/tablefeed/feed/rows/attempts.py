@@ -1,8 +1,9 @@
-"""Runs a change of rows until it is committed: where other commits came between, the rows are found again.
+"""Runs a change of rows until it is committed. If other commits came in between, the rows are found again.
 
-A change reads some version of the table and is committed after it. A commit of another writer that changed the files it
-takes rows from, or added rows that it would have taken, makes it a change of another table: it is prepared once more,
-on the table as it is then. So an append, an OPTIMIZE or a change of other rows never fails it.
+A change reads one version of the table and is committed as a later version. Another writer may commit in between. If
+that commit changed files from which the change removes rows, or added rows that the change may have to change, then the
+change is prepared again on the newest version. So an append, an OPTIMIZE or a change of other rows does not make it
+fail.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TRIES = 20
 LONGEST_WAIT_S = 1.0
 
 PREPARED_AGAIN = frozenset({"DELTA_CONCURRENT_APPEND", "DELTA_CONCURRENT_DELETE_READ"})
-"""The conflicts after which the rows are found again. Any other needs its user: the table is another one."""
+"""The conflicts after which the rows are found again. Any other conflict is reported to the user."""
 
 
 @naming_its_table
@@ -70,11 +71,11 @@ def run(
 def changeable(state: Snapshot | None) -> DeltaSnapshot:
     """Gives `state`. Raises TableNotFoundError and UnsupportedFeatureError for a table whose rows cannot be changed."""
     if state is None:
-        raise TableNotFoundError(f"There is no table at {TABLE} whose rows could be changed. Check the path.")
+        raise TableNotFoundError(f"There is no table at {TABLE}, so no rows can be changed. Check the path.")
     if isinstance(state, DeltaSnapshot):
         return state
     raise UnsupportedFeatureError(
-        f"{TABLE} is an IndexTables table: its rows are not changed here, as its splits cannot lose single rows. "
+        f"{TABLE} is an IndexTables table. Its splits cannot lose single rows, so tablefeed does not change its rows. "
         "Nothing was written. Overwrite the table, or keep a Delta table for rows that change.",
         features=("indextables row changes",),
         error_class="INDEXTABLES_ROW_CHANGES_UNSUPPORTED",

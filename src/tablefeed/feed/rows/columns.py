@@ -1,4 +1,4 @@
-"""Columns of Arrow as the folds handle them: taken by index, compared value by value, and counted. Knows no event."""
+"""Functions of Arrow columns for the folds: take by index, compare value by value, count. Knows no event."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The form is that of "Change event values" in Debezium's pages on its connectors: `before`, `after`, `op`, `source`,
 `ts_ms`, as columns, as members of one column `value` or `payload`, or as JSON in a column `value` beside Kafka's `key`.
-A plain event has the columns of the row; what else the changes had follows with two underscores before its name.
+A plain event has the columns of the row. After them come the other columns of the changes, named with two underscores.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _POSITION = pa.struct({"log": pa.string(), "position": LONG, "row": LONG, "live"
 
 @dataclass(slots=True)
 class _Events:
-    """Events as columns: their rows, the index of each in the changes, and what the envelope says of it."""
+    """Events as columns: their rows, the index of each in the changes, and the fields of its envelope."""
 
     rows: dict[str, Any]  # Any: arrays, or lists while they grow
     absent: dict[str, Any]
@@ -46,7 +46,7 @@ class _Events:
     ts_ms: list[int | None] = field(default_factory=list)
 
     def add(self, at: int, op: str, source: Mapping[str, Any], ts_ms: int | None) -> None:
-        """Adds an event but for its row."""
+        """Adds an event without its row."""
         self.at.append(at)
         self.op.append(op)
         self.source.append(source)
@@ -61,13 +61,14 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
     if not sequence_by:
         sequence_by = (_OFFSET,) if {"offset", "partition"} <= {*beside.column_names} else (ORDER,)
         if sequence_by == (_OFFSET,) and "t" in found.op:
-            raise _refused("a truncate has no offset among the events of other partitions. Set sequence_by.")
+            raise _refused("the offset of a truncate orders it in one partition only. Set sequence_by, or filter it.")
     columns = {f"__{name}": beside[name].take(pa.array(found.at, LONG)) for name in beside.column_names}
     columns |= _said(found, with_order=sequence_by == (ORDER,))
     taken = [name for name in found.rows if name in columns]
     if taken:
         raise SchemaMismatchError(
-            f"Column {taken[0]} of {TABLE} has a name of the envelope's. List it in except_column_list."
+            f"Column {taken[0]} of {TABLE} has the name of a column that Debezium's envelope gets. "
+            "List it in except_column_list."
         )
     # Of JSON, what is not wanted is left out already.
     excepted = (*(() if envelope is None else asked.except_column_list or ()), *columns)
@@ -83,7 +84,7 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
 
 
 def _said(found: _Events, *, with_order: bool) -> dict[str, Any]:
-    """The columns that say of each event what its envelope does."""
+    """The columns with the fields of each event's envelope."""
     try:
         columns = {
             OP: pa.array(found.op, pa.string()),
@@ -93,7 +94,7 @@ def _said(found: _Events, *, with_order: bool) -> dict[str, Any]:
         if with_order:
             columns[ORDER] = pa.array(map(_position, found.source, found.op), _POSITION)
     except (pa.ArrowException, AttributeError, OverflowError, UnicodeError) as error:
-        raise _refused(f"what an event says of its source cannot be read: {error}. Filter it.") from error
+        raise _refused(f"the field source or ts_ms of an event cannot be read: {error}. Filter it.") from error
     if found.absent:
         columns[ABSENT] = pa.StructArray.from_arrays([flat(each) for each in found.absent.values()], [*found.absent])
     return columns
@@ -131,7 +132,7 @@ def _of_columns(envelope: Mapping[str, pa.ChunkedArray], asked: Asking) -> _Even
     for name, image in (("after", after), ("before", before)):
         if not pa.types.is_struct(image.type):
             raise SchemaMismatchError(
-                f"The changes for {TABLE} have {image.type} as {name}, which is no struct. Decode it."
+                f"The column {name} of the changes for {TABLE} is {image.type}, and must be a struct. Decode it."
             )
     old, new = _members(before), _members(after)
     is_key = {name: name.lower() in {key.lower() for key in asked.keys} for name in new}
@@ -285,7 +286,7 @@ class _Images:
 
 
 def _payload(text: str | bytes | None) -> tuple[Any, Any]:
-    """Gives what the JSON of a message says, and the description of its fields; None for null, or where it has none."""
+    """Gives the payload of a message, and the description of its fields; None for null, and for no description."""
     if text is None:
         return None, None
     try:
@@ -316,9 +317,9 @@ def _check_op(op: object) -> None:
 
 
 def _position(source: Mapping[str, Any], op: str) -> tuple[str | None, int | None, int | None, int]:
-    """Gives the place of an event in the log of its source: one that is total for the events of a key.
+    """Gives the position of an event in the log of its source. Positions order all events of a key.
 
-    Row locks order the changes of a Postgres row by their own LSN, whatever the order of the commits.
+    The changes of a Postgres row are ordered by their own LSN, because of row locks, whatever the order of commits.
     """
     is_live = int(op != "r")
     log: str | None
@@ -333,8 +334,8 @@ def _position(source: Mapping[str, Any], op: str) -> tuple[str | None, int | Non
             log = f"{commit} {change or ''}" if commit and (change or not is_live) else None
             position, row = source.get("event_serial_no") or 0, 0
         case None:
-            why = "a null value, or an event whose source names no connector, has no place in the order"
-            raise _refused(f"{why}. Keep Kafka's offset and partition, or filter it.")
+            why = "a null value, or an event whose source names no connector, has no position in a log"
+            raise _refused(f"{why}. Keep Kafka's columns offset and partition, or filter it.")
         case other:
             raise _refused(
                 f"the order of Debezium's connector {other!r} is not known. Set sequence_by, as to {_OFFSET}."

@@ -1,8 +1,8 @@
 """Values of Debezium's JSON as values of a table's columns: exactly, or not at all.
 
 Kafka Connect's JSON may describe its values (`schemas.enable`): the type and the name of each field say what a number
-or a text means ("Data type mappings" in Debezium's pages on its connectors). Without a description only what has one
-meaning under every setting of a connector is read.
+or a text means ("Data type mappings" in Debezium's pages on its connectors). Without a description a value is read only
+if it has the same meaning under every setting of a connector.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _UNITS_IN_NS = {
     f"{_TIME}NanoTimestamp": 1,
 }
 _MOST_DIGITS_OF_A_FLOAT = 9
-"""A float is written with the fewest digits that tell it from all others; these are enough for each."""
+"""A float is written with the fewest digits that distinguish it from all others; nine are always enough."""
 _MOST_EXACT_IN_A_FLOAT, _MOST_EXACT_IN_A_DOUBLE = 2**24, 2**53
 _SCALE = re.compile(r"-?\d{1,4}")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6})0*)?(Z|[+-]\d\d:\d\d)")
@@ -44,7 +44,7 @@ _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
 
 class Declared(NamedTuple):
-    """What the JSON says of a field: Kafka Connect's type, the name of what it means, and the scale of a decimal."""
+    """The description of a field in the JSON: Kafka Connect's type, the semantic name, and the scale of a decimal."""
 
     type: str | None = None
     name: str | None = None
@@ -66,7 +66,7 @@ UNAVAILABLE_TEXTS = (
     _BYTES.hex(),
     f'{{"{_PLACEHOLDER}":"{_PLACEHOLDER}"}}',  # of an hstore
 )
-"""What stands for a value that the database did not give: a large one that an update left as it was (Postgres)."""
+"""The placeholder of a value that the database did not give: a large value that an update did not set (Postgres)."""
 _UNAVAILABLE_LISTS: tuple[list[Any], ...] = (
     [_PLACEHOLDER],
     [str(uuid.UUID(bytes=hashlib.md5(_BYTES, usedforsecurity=False).digest(), version=3))],
@@ -76,7 +76,7 @@ _UNAVAILABLE_LISTS: tuple[list[Any], ...] = (
 
 
 def unavailable(values: pa.Array) -> pa.Array | None:
-    """Says which values of a column the database did not give; None for a type in which Debezium cannot say so."""
+    """Says which values of a column the database did not give; None for a type without a placeholder."""
     kind, is_a = values.type, pa.types
     if is_text(kind):
         return pc.is_in(values, value_set=pa.array(UNAVAILABLE_TEXTS, kind))
@@ -94,7 +94,7 @@ def unavailable(values: pa.Array) -> pa.Array | None:
 
 
 def reader(kind: pa.DataType, declared: Declared | None) -> Read | None:
-    """Gives how a column of the type `kind` is read from a field; None where that is not known to be exact.
+    """Gives the function that reads a column of the type `kind` from a field; None if it would not be exact.
 
     `declared` is None where the JSON does not describe its values.
     """

@@ -1,10 +1,10 @@
-"""The change events of a batch between the tasks that get them and the process that applies and commits them.
+"""Moves the change events of a batch from Spark's tasks to the process that applies and commits them.
 
-A task gets events of any keys. It puts them into a file below `EVENTS_DIR`; each record batch there has events of one
-bucket of keys. A few events go with the task's report instead. The process that commits reads the buckets of all tasks,
-one group after the other, so that its memory does not grow with the batch. No log names these files. They are deleted
-once the batch is applied or given up: a batch that runs again gets its events again. Vacuum deletes those of processes
-that were killed.
+A task gets events of any keys. It writes them to a file below `EVENTS_DIR`, in which each record batch has events of
+one bucket of keys. If there are few events, they travel with the task's report instead. The process that commits reads
+the buckets of all tasks, one group of buckets after the other, so that its memory does not grow with the batch. No log
+names these files. They are deleted when the batch is applied or given up, because a batch that runs again gets its
+events again. Vacuum deletes the files of processes that were killed.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ EVENTS_DIR = "_tablefeed/events"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How many bytes of events go with a report at most, are in a task's memory, and are applied at once.
+    """The most bytes of events in a report, about how many a task holds in memory, and about how many are one group.
 
-    To apply events takes some seven times their bytes. Each group of them reads the key columns of the table anew.
+    Applying events takes some seven times their bytes of memory. Each group reads the key columns of the table again.
     """
 
     report: int = 1 << 20
@@ -99,8 +99,8 @@ def set_aside(chunks: Iterator[pa.Table], how: Folding, store: Store, *, task: i
 def applied(target: TargetRows, asides: Sequence[Aside], how: Folding, *, now_ms: int, sizes: Sizes) -> list[Part]:
     """Applies the events of all tasks, one group of keys after the other; a batch with a truncate is one group.
 
-    The events of a key come in the order of the tasks' numbers, then of their arrival. Nothing is committed. Where this
-    raises, the files that it wrote are deleted. Raises as `applied_part`, and DataFileError where events are gone.
+    The events of a key are in the order of the tasks' numbers, then of their arrival. Nothing is committed. If this
+    raises, the files that it wrote are deleted. Raises as `applied_part`, and DataFileError if events are gone.
     """
     parts: list[Part] = []
     in_order = sorted(asides, key=lambda aside: aside.task)
@@ -183,7 +183,7 @@ def _check_all_there(asides: Sequence[Aside], parts: Sequence[Part]) -> None:
 
 def _gone(path: str, why: str) -> DataFileError:
     return DataFileError(
-        f"The change events of a batch for {TABLE} were in {path} until its commit and cannot be read: {why}. Nothing "
-        "was committed. Run the batch again.",
+        f"The change events of a batch for {TABLE} cannot be read from {path}: {why}. Nothing was committed. Run the "
+        "batch again.",
         path=path,
     )

@@ -1,7 +1,7 @@
-"""The forms in which well-known sources give changes, as plain events with the arguments that fit them.
+"""Turns the changes of well-known sources into plain events, and sets the arguments that fit them.
 
-A source fills in only what the user left out: the order, which events delete or truncate, and which columns are no
-values of the row. The columns of a change feed are Delta-Spark's, and those of Spark's `changes()` (Changelog.java).
+Only arguments that the user left out are set: the order, which events delete or truncate, and which columns are not
+columns of the row. The columns of a change feed are Delta-Spark's, and those of Spark's `changes()` (Changelog.java).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FEED = (names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP)
 
 
 def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Table, Asking]:
-    """Gives plain events, and the arguments that fit them; they have no source any more.
+    """Gives plain events, and the arguments that fit them, without a `source`.
 
     `target` are the columns of the table. Raises InvalidEventsError for what is no event of the source,
     SchemaMismatchError for changes without its columns, UnsupportedOptionError for what cannot be asked of it.
@@ -57,21 +57,22 @@ def _of_feed(changes: pa.Table, asked: Asking) -> Asking:
     version = changes.schema.field(names.COMMIT_VERSION).type
     if not asked.sequence_by and not pa.types.is_integer(version):
         raise SchemaMismatchError(
-            f"The changes for {TABLE} have {version} as {names.COMMIT_VERSION}, whose order is not known to be that of "
-            "the commits. Nothing was committed. Cast it to bigint, or set sequence_by.",
+            f"The column {names.COMMIT_VERSION} of the changes for {TABLE} is {version}, not an integer, so its order "
+            "may not be that of the commits. Nothing was committed. Cast it to bigint, or set sequence_by.",
         )
     kinds = pa.array([str(kind) for kind in ChangeType])
     try:
         given = changes[names.CHANGE_TYPE].cast(pa.string())
     except pa.ArrowException as error:
-        raise SchemaMismatchError(f"The changes for {TABLE} have no text as {names.CHANGE_TYPE}: {error}.") from error
+        text = f"The column {names.CHANGE_TYPE} of the changes for {TABLE} is not text: {error}."
+        raise SchemaMismatchError(text) from error
     other = given.filter(pc.invert(pc.is_in(given, value_set=kinds)))
     if len(other):
         raise InvalidEventsError(
             f"{TABLE} cannot take these changes: {names.CHANGE_TYPE} is {other[0].as_py()!r} in "
             f"{len(other)} of them, which no change feed has. Filter them.",
         )
-    # An update may change the key: the old one is deleted. Where it stays, the new image has the same version and wins.
+    # An update may change the key, so the old image is a delete. If the key is the same, the new image wins over it.
     before = f"{names.CHANGE_TYPE} = '{ChangeType.UPDATE_PREIMAGE}'"
     deletes = asked.apply_as_deletes or f"{names.CHANGE_TYPE} = '{ChangeType.DELETE}'"
     excepted = asked.except_column_list

@@ -1,4 +1,4 @@
-"""Change events as the folds take them: which are refused, and their keys and sequences as numbers."""
+"""Checks change events before they are folded, and gives their keys and sequences as numbers."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def equal_sequences(events: pa.Table, at: int, column: str, how: Folding) -> Equ
 
 
 def contradicting_rows(rows: pa.Table, at: int, how: Folding) -> TableError:
-    """The error for the known row at index `at`, which excludes another one of its key."""
+    """The error for the known row at index `at`, which contradicts another row of its key or itself."""
     one = "one row" if how.scd_type == 1 else f"one row at a time, from {START_AT} until before {END_AT}"
     return InvalidRowsError(
         f"{TABLE} cannot take changes of key {_key_text(rows, at, how)}: it should have {one}, and has rows that "
-        "exclude each other. Correct these rows, or name other keys.",
+        "contradict each other. Correct these rows, or name other keys.",
         url=TABLE,
     )
 
@@ -100,7 +100,7 @@ def key_buckets(keys: pa.Table) -> pa.Array:
     """
     hashed = pa.repeat(pa.scalar(0, pa.uint64()), keys.num_rows)
     for column in keys.columns:
-        # Products and sums of 64 bits, without what is beyond.
+        # Products and sums wrap around at 64 bits.
         hashed = pc.multiply(pc.add(hashed, pc.fill_null(_hashed(column), 0)), _GOLDEN)
     return pc.shift_right(hashed, _BITS).cast(pa.int32())
 
@@ -139,7 +139,7 @@ class Order:
 
 
 def sets(events: pa.Table, column: str, how: Folding) -> pa.Array:
-    """Says of each event whether its field of a sparse `column` counts: it is there, and not a null to be ignored."""
+    """Says of each event whether it sets a sparse `column`: its field is not absent, and not a null to be ignored."""
     counts = pc.is_valid(events[column]) if column in how.ignore_nulls else flags(events.num_rows, value=True)
     if column in how.absent:
         counts = pc.and_not(counts, is_true(member(events[ABSENT], column)))

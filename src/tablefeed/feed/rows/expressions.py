@@ -1,4 +1,4 @@
-"""Evaluates the SQL that users give for row changes: `tablefeed.data.sql`, with errors that name argument and table."""
+"""Evaluates the SQL that users give for row changes by `tablefeed.data.sql`; errors name the argument and the table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compiled(asked: Sequence[Asked], schema: Struct, *, option: str, now_us: int
 def evaluated(program: Program, rows: pa.RecordBatch, *, doing: str) -> list[pa.Array]:
     """Gives the values of each expression for `rows`. Raises InvalidRowsError where Spark would raise for a row.
 
-    `doing` says what ends then, such as "update".
+    `doing` names the call that fails then, such as "update".
     """
     try:
         return program.evaluate(rows)
@@ -55,6 +55,6 @@ def converted(values: pa.ChunkedArray, kind: pa.DataType, what: str) -> pa.Chunk
     except pa.ArrowException as error:
         raise SchemaMismatchError(
             f"The {what} for {TABLE} is {values.type} and cannot be taken as {kind} without loss: {error}. Nothing was "
-            "committed. Cast it before the rows are changed.",
+            "committed. Cast the values first.",
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         ) from error

@@ -1,10 +1,10 @@
 """Folds change events into rows: the entry for both SCD types, and SCD type 1, which keeps one row for each key.
 
-The law: the same events, in any order and in any batches, end in the same rows and the same state.
+The law: the same events, in any order and in any batches, result in the same rows and the same state.
 
 The rule of SCD type 1: D is the greatest sequence of the deletes of a key and of all truncates. Upserts at or after D
-count. If none counts, there is no row; else the row is that of the greatest one. A column that upserts may leave as it
-is has the value of the greatest upsert that counts and sets it. These are all maxima, so the law holds.
+count. If none counts, there is no row. Otherwise the row is that of the greatest upsert. A column that upserts may
+leave as it is has the value of the greatest upsert that counts and sets it. These are all maxima, so the law holds.
 
 Rows are handled as columns. A sequence is compared by its rank among all sequences of the batch and of what is known; a
 code is a rank and a position in one number, so that the greatest code of a key says which event or row decides.
@@ -50,14 +50,14 @@ from tablefeed.feed.rows.history import fold_history
 
 
 def fold(events: pa.Table, known: Known, how: Folding) -> Folded:
-    """Gives what `events`, in the order of their arrival, make of what is known of their keys.
+    """Applies `events`, in the order of their arrival, to what is known of their keys.
 
-    `events` has `how.event_schema`. The values of a delete are not looked at, nor is anything of a truncate but its
-    sequence. Two upserts of one key and one sequence are one event if they are equal. If they set a column differently
-    and decide its value, that is a tie: `Ties.FAIL` refuses it; with `Ties.LAST` the last of the batch decides, unless
-    an earlier batch had such an upsert, which then stays.
+    `events` has `how.event_schema`. The values of a delete are not used; of a truncate only its sequence is used. Two
+    equal upserts of one key and one sequence are one event. If they set a column differently and decide its value, that
+    is a tie: `Ties.FAIL` refuses it; with `Ties.LAST` the last of the batch decides, unless an earlier batch had such
+    an upsert, which then stays.
 
-    Raises EqualSequencesError, InvalidEventsError, InvalidRowsError where the known rows of a key exclude each other,
+    Raises EqualSequencesError, InvalidEventsError, InvalidRowsError if the known rows of a key contradict each other,
     and SchemaMismatchError. All name the table as `errors.TABLE`.
     """
     check_batch(events, known, how)
@@ -168,7 +168,7 @@ class _Board:
         if column not in self.sets:
             return self.source(self.upsert)
         newest = self.sets[column]
-        # A value that another writer left there was set by no event, and is older than each.
+        # No event set a value that another writer left there: it is older than every event.
         untouched = only(pc.add(self.row, self.acts.num_rows), pc.equal(self.barrier, 0))
         return pc.if_else(pc.is_valid(newest.at), self.source(newest), untouched)
 
@@ -241,7 +241,7 @@ def _codes(order: Order) -> list[pa.Array]:
 
 
 def _set(codes: pa.Array, ranks: pa.Array) -> pa.Array:
-    # In the state a null says that there was no such event. In a row it is the oldest sequence.
+    # In the state a null means that there was no such event. In a row it is the oldest sequence.
     return only(codes, pc.greater(ranks, 0))
 
 
@@ -277,7 +277,7 @@ def _refuse_ties(board: _Board) -> None:
 
 
 def _rows(board: _Board) -> tuple[pa.Table, pa.Array, pa.Array]:
-    """Gives the rows to insert, the known rows that these replace, and all known rows that go."""
+    """Gives the rows to insert, the known rows that these replace, and all known rows to remove."""
     names, shown = board.how.schema.names, board.shown
     may_differ = shown if board.sets else pc.and_(shown, board.by_event)
     keys = where(may_differ)
@@ -302,7 +302,7 @@ def _rows(board: _Board) -> tuple[pa.Table, pa.Array, pa.Array]:
 
 
 def _state(board: _Board) -> tuple[pa.Table, pa.Array]:
-    """Gives the rows of the state that are new or changed, and the known ones that go."""
+    """Gives the rows of the state that are new or changed, and the known rows of the state to remove."""
     remembered = _remembered(board)
     before = {name: board.ranks[name].take(board.state) for name in remembered}
     anything = flags(len(board.state), value=False)

@@ -1,4 +1,4 @@
-"""The interface of the folds of change events: how to fold, what is known, and what comes of it.
+"""The interface of the folds of change events: how to fold, what is known before, and the outcome.
 
 Names and error classes are those of AUTO CDC in Databricks and Spark.
 """
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 
 
 class Ties(StrEnum):
-    """What becomes of two upserts of one key and one sequence that set a column differently."""
+    """What to do with two upserts of one key and one sequence that set a column differently."""
 
     FAIL = "fail"
     LAST = "last"
@@ -52,17 +52,17 @@ class Ties(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Folding:
-    """How events are folded into the rows of a table. A value that cannot be followed cannot be made.
+    """How events are folded into the rows of a table. An invalid value cannot be built.
 
     - `schema` has the columns of the target that events fill, keys included, without START_AT and END_AT.
     - `sequence` is the type of the sequence. A struct is compared member by member.
     - `sequence_column` names the column of the target that holds the sequence, if one does; for SCD type 1.
     - A null in a column of `ignore_nulls` leaves the value as it was. So does a field that the source marks as absent
       in a column of `absent`; a null there is a value, unless the column is in `ignore_nulls` too.
-    - `leaves_columns` says that the target has columns that events do not fill. They stay while a row is updated. A row
-      that a delete of the same batch ended is another one, also for them.
-    - `snapshot_at` is the version of the snapshot that the events are. Then nothing older ever comes, so nothing is
-      remembered but that version.
+    - `leaves_columns` says that the target has columns that events do not fill. An update keeps their values. A row
+      that comes after a delete of the same batch is a new row, which does not get these values.
+    - `snapshot_at` is the version of the snapshot whose rows the events are. Nothing older can come after it, so only
+      this version is remembered.
     - `tracked`, for SCD type 2: a change of these columns begins a version; None for all columns that are no keys.
 
     Raises IllegalOptionError, UnsupportedOptionError and SchemaMismatchError.
@@ -135,8 +135,8 @@ class Folding:
     def event_schema(self) -> pa.Schema:
         """What a table of events has.
 
-        Beside the columns of the target these are KIND, a `Kind` as text, SEQUENCE, and, where the source tells an
-        absent field from a null one, ABSENT with a bool for each column of `absent`.
+        Beside the columns of the target these are KIND, a `Kind` as text, and SEQUENCE. If the source distinguishes an
+        absent field from a null, there is also ABSENT, with a bool for each column of `absent`.
         """
         schema = self.schema.append(pa.field(KIND, pa.string())).append(pa.field(SEQUENCE, self.sequence))
         return pa.schema([*schema, *_struct_field(ABSENT, self.absent, pa.bool_())])
@@ -166,7 +166,7 @@ class Folding:
           comes later between them splits the version. The tracked columns are those of the version;
         - an upsert that left columns as they were, with SET: what it shows there is the previous upsert's, and changes
           with it.
-        IS_DELETE tells deletes from upserts.
+        IS_DELETE distinguishes deletes from upserts.
         """
         fields = [pa.field(name, self.schema.field(name).type) for name in self.keys]
         if self.scd_type == 2:
@@ -212,12 +212,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """What a batch makes of `Known`.
+    """The changes that a batch makes to `Known`.
 
     `inserts` are the rows to add. `replaces` has for each of them the index of the row of `Known.rows` that it updates,
-    or null. `removed` has the indices of all rows of `Known.rows` that go, updated ones included. A row whose values
+    or null. `removed` has the indices of all rows of `Known.rows` to remove, updated ones included. A row whose values
     stay equal is in none of the three. In the same way `state` is added to the state, and `state_removed` has the
-    indices of the rows of `Known.state` that go.
+    indices of the rows of `Known.state` to remove.
     """
 
     inserts: pa.Table

@@ -52,7 +52,7 @@ from tablefeed.feed.rows.folding import (
 
 
 def fold_history(events: pa.Table, known: Known, how: Folding) -> Folded:
-    """Gives what checked `events` make of the versions and the state of their keys; see `fold.fold`."""
+    """Applies checked `events` to the versions and the state of their keys; see `fold.fold`."""
     items = _items(events, known, how)
     _refuse_contradictions(items)
     if how.ties == Ties.FAIL:
@@ -134,7 +134,7 @@ class _Items:
             flags(2 * rows, value=True),
             flat(is_true(member(state[SET], column))),
         ]
-        # What a version shows at its start is an upsert's own, unless the state says what that one set.
+        # The values at the start of a version are those of one upsert, unless the state says what that upsert set.
         shows = pc.and_(self.is_version, self.same_kind_next)
         return pc.and_not(pc.and_(pa.concat_arrays(by_item).take(self.at), self.is_upsert), shows)
 
@@ -206,7 +206,7 @@ def _refuse_ties(items: _Items) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Points:
-    """What holds at each sequence of each key: one upsert or one delete."""
+    """The event that decides at each sequence of each key: one upsert or one delete."""
 
     items: _Items
     at: pa.Array
@@ -267,7 +267,7 @@ def _points(items: _Items) -> _Points:
 
 
 def _rows(points: _Points) -> tuple[pa.Table, pa.Array, pa.Array]:
-    """Gives the rows to insert, the known rows that these replace, and all known rows that go."""
+    """Gives the rows to insert, the known rows that these replace, and all known rows to remove."""
     items, how, count = points.items, points.items.how, len(points.at)
     bounds = where(pc.invert(points.is_merged))
     nexts = pa.concat_arrays([bounds.slice(1), pa.array([count][: len(bounds)], LONG)])
@@ -297,7 +297,7 @@ def _rows(points: _Points) -> tuple[pa.Table, pa.Array, pa.Array]:
 
 
 def _state(points: _Points) -> tuple[pa.Table, pa.Array]:
-    """Gives the rows of the state that are new or changed, and the known ones that go."""
+    """Gives the rows of the state that are new or changed, and the known rows of the state to remove."""
     items, how = points.items, points.items.how
     leaves = flags(len(points.at), value=False)
     for name in how.sparse:

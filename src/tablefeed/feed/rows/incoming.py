@@ -1,4 +1,4 @@
-"""What a user gives as changes, as the events that `fold` takes: kinds, sequences, and the columns of the table."""
+"""Turns the changes that a user gives into the events that `fold` takes: kind, sequence, columns of the table."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _of_table(chosen: Sequence[str], target: Struct, asked: Asking) -> Struct:
         if name not in target.names:
             raise SchemaMismatchError(
                 f"{TABLE} has no column {name}, which keeps the history of its rows (SCD type 2). Nothing was "
-                "committed. Make the table with it, of the type of sequence_by.",
+                "committed. Create the table with it, in the type of sequence_by.",
                 error_class="AUTOCDC_SCD2_TARGET_COLUMNS_MISSING",
             )
     known = {name.lower() for name in target.names}
@@ -117,7 +117,7 @@ def _of_table(chosen: Sequence[str], target: Struct, asked: Asking) -> Struct:
 
 
 def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataType) -> Folding:
-    # A delete may have its key alone. Rows that are written are checked then.
+    # A delete may have only its key, so all fields are nullable here. Rows are checked when they are written.
     schema = pa.schema([(field.name, field.type) for field in to_arrow(columns)])
     by_name = {name.lower(): name for name in schema.names}
 
@@ -147,7 +147,7 @@ def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataTy
     elif own is not None and own not in (sparse or ()) and _keeps_order(kind, stored := _one(columns, own)):
         kind = stored
     else:
-        own = None  # where the table holds it less exactly, it is remembered beside the table
+        own = None  # if the table does not hold it exactly, the state has it
     return Folding(
         schema=schema,
         keys=keys,
@@ -186,7 +186,7 @@ def _interval(given: Struct, target: Struct) -> Struct:
         types = ", ".join(f"{name} is {describe(kind.fields[0].type)}" for name, kind in sides)
         raise SchemaMismatchError(
             f"The columns that keep the history of {TABLE} do not fit sequence_by, which is {describe(one)}: {types}. "
-            "Nothing was committed. Make the table with both of the type of sequence_by, or cast that.",
+            "Nothing was committed. Create the table with both in the type of sequence_by, or cast sequence_by.",
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         )
     return start

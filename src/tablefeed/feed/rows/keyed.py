@@ -17,7 +17,7 @@ from tablefeed.feed.write.target_rows import Hit, TargetRows, as_bitmap
 from tablefeed.model.actions import AddFile
 
 MOST_RANGES = 64
-"""Into how many ranges of keys a batch is divided, each of which is compared with the bounds of a file."""
+"""The most ranges into which the keys of a batch are divided. Each range is compared with the bounds of a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ def _divisions(ordered: pa.Array) -> list[int]:
         ordered = ordered.cast(pa.int64())
     elif not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
         return [number * count // MOST_RANGES for number in range(1, MOST_RANGES)]
-    places = ordered.cast(pa.float64(), safe=False)  # what is far apart stays so
+    places = ordered.cast(pa.float64(), safe=False)  # rounding does not matter: the widest gaps stay wide
     widest = pc.array_sort_indices(pc.subtract(places[1:], places[:-1]), "descending")[: MOST_RANGES - 1]
     return [index + 1 for index in widest.to_pylist()]
 

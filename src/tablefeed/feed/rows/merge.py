@@ -1,4 +1,4 @@
-"""Merges rows into a table: what becomes of rows that match, of new ones, and of those that the source does not have.
+"""Merges rows into a table: updates, deletes and inserts rows, as MERGE INTO does.
 
 The source is in memory, as are the table's rows that it matches. The table's rows are found by the columns that `on`
 compares for equality; only files that may have such rows are opened. Conditions and values are SQL over `source` and
@@ -205,12 +205,12 @@ class _Merge:
             matched = matched.filter(pc.is_valid(chosen))
         if len(pc.unique(matched)) < len(matched):
             raise InvalidRowsError(
-                f"Rows of {TABLE} match several rows of the source each, so what becomes of them is not certain. "
+                f"Some rows of {TABLE} match several rows of the source, so it is not clear which of these decides. "
                 "Nothing was committed. Give the source one row for each row that it matches.",
                 error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
             )
 
-    # --- what becomes of them ---
+    # --- what the clauses do ---
 
     def _beside(self, left: pa.Array | None, right: pa.Array | None) -> pa.Table:
         """Gives rows of the table and of the source side by side, each as one struct."""
@@ -239,7 +239,7 @@ class _Merge:
         self._keep(pa.table(self._values(self._texts(clause.values, "values"), rows)), None)
 
     def _keep(self, rows: pa.Table, replaces: pa.Array | None) -> None:
-        # SQL that is wrong is refused also where no row needs it.
+        # The SQL was evaluated before, so wrong SQL is refused even if there is no row.
         if rows.num_rows:
             self.made.append(_Made(rows, replaces))
 
@@ -249,7 +249,7 @@ class _Merge:
             if missing:
                 raise SchemaMismatchError(
                     f"The source has columns that {TABLE} lacks: {', '.join(missing)}. Nothing was committed. Name the "
-                    f"columns in {argument}, or drop these.",
+                    f"columns to set in {argument}, or drop the others.",
                     error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
                 )
             given = {name: f"{SOURCE}.`{name.replace('`', '``')}`" for name in self._source.names}
@@ -295,6 +295,6 @@ _BOOLEAN = Primitive("boolean")
 
 
 def _in_sql(schema: Struct) -> Struct:
-    """Gives `schema` without the columns that no expression can name, those with variants."""
+    """Gives `schema` without columns with variants, which no expression can name."""
     variant = Primitive("variant")
     return Struct(tuple(field for field in schema if all(part.type != variant for part in walk(field.type))))

@@ -1,7 +1,7 @@
 """Says for which rows a predicate in Spark's SQL is true.
 
-Most predicates are comparisons that the option `where` takes too: these are evaluated by Arrow. For others data/sql is
-used, which imports DuckDB: that takes longer than a small batch.
+Most predicates are comparisons that the option `where` takes too. Arrow evaluates these. Other predicates are evaluated
+by data/sql, which imports DuckDB; this import takes longer than a small batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Snapshots of a source as change events.
+"""Turns snapshots of a source into change events, and applies several snapshots in their order.
 
 At the version of a snapshot there is an upsert of each of its rows, and a delete of each key that the table has. An
 upsert wins over a delete at one sequence, so only rows of keys that the snapshot lacks are deleted.
@@ -29,7 +29,7 @@ AT, IS_GONE = "__SNAPSHOT_AT", "__IS_GONE"
 
 
 def as_events(rows: pa.Table, asked: Asking) -> tuple[pa.Table, Asking]:
-    """Gives the rows of a snapshot as events, as `envelopes.unwrapped`; those where IS_GONE is true are deletes."""
+    """Gives the rows of a snapshot as events, as `envelopes.unwrapped` does; rows with a true IS_GONE are deletes."""
     events = rows.append_column(AT, pa.repeat(asked.snapshot_at, rows.num_rows))
     own = tuple(name for name in (AT, IS_GONE) if name in events.column_names)
     excepted = asked.except_column_list if asked.column_list is not None else (*(asked.except_column_list or ()), *own)
@@ -68,27 +68,27 @@ def with_deletes(target: TargetRows, batch: Batch) -> Batch:
 
 
 def is_applied(table: Snapshot, at: pa.Scalar) -> bool:
-    """Whether the snapshot of this version is the newest applied. Raises InvalidEventsError for an older one."""
+    """Whether the newest snapshot that was applied has this version. Raises InvalidEventsError for an older one."""
     known = states.read_state(table).snapshot_at
     if known is None:
         return False
     if not _is_of_type(at, known.type):
-        return False  # it is refused as a sequence of another type
+        return False  # `fold` refuses the other type
     try:
         version = at.cast(known.type)
     except pa.ArrowException:
-        return False  # so is one that the type cannot hold
+        return False  # the type cannot hold it: it is refused later
     if pc.less(version, known).as_py():
         raise InvalidEventsError(
-            f"{TABLE} has the snapshot of version {known.as_py()!r} of its source, and cannot take the older one of "
-            f"version {version.as_py()!r}. Nothing was committed. Give snapshots in their order.",
+            f"Version {known.as_py()!r} of the source was applied to {TABLE}, so the older snapshot of version "
+            f"{version.as_py()!r} is refused. Nothing was committed. Give snapshots in the order of their versions.",
             error_class="AUTOCDC_SNAPSHOT_OUT_OF_ORDER",
         )
     return bool(version == known)
 
 
 def _is_of_type(at: pa.Scalar, kind: pa.DataType) -> bool:
-    """Whether the type holds all versions like `at`. Of a date, a time of that day would be the same version."""
+    """Whether `kind` holds every version of the type of `at`. A date, for example, does not hold a time of the day."""
     given, known = (plain(from_arrow(pa.schema([(AT, each)]))).fields[0].type for each in (at.type, kind))
     return given == known or widens(given, known)
 
@@ -102,7 +102,7 @@ def in_order(
     newest: Callable[[], Snapshot],
     apply: _Apply,
 ) -> Committed:
-    """Applies what `snapshots` gives, in the order of its versions; gives the last commit, or the table's version."""
+    """Applies the snapshots that `snapshots` gives, in order. Gives the last commit, or else the table's version."""
     while True:
         table = newest()
         known = states.read_state(table).snapshot_at

@@ -1,9 +1,9 @@
-"""The ordering state of a table to which change events are applied: what must be remembered besides its rows.
+"""The state of a table to which change events are applied: what must be remembered besides its rows.
 
-It is in Parquet files below `STATE_DIR`, which a domain of the table's log names: so one commit changes rows and state
-together, and a file that no commit names is of no use. Each file has what batches remembered of some keys; what a newer
-file says of a key holds. Files are folded like the levels of a log-structured tree, so that a key is written few times
-and a batch reads few files. VACUUM leaves folders alone whose name begins with `_`.
+The state is in Parquet files below `STATE_DIR`. A metadata domain of the table's log names these files, so one commit
+changes rows and state together. A file that no commit names has no effect. Each file has the state of some keys. If
+several files have a key, the newest of them counts. Files are merged like the levels of a log-structured merge tree, so
+that a key is written few times and a batch reads few files. VACUUM skips folders whose name begins with `_`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ DOMAIN = "tablefeed.applyChanges"
 STATE_DIR = "_tablefeed/apply_changes"
 
 MOST_FILES = 8
-"""More files than these are folded, the newest first."""
+"""If there are more files, the newest ones are merged into one."""
 
 GROWTH = 4
-"""A file is folded with the newer ones unless it has more than this many times their rows."""
+"""A file is merged with the newer ones unless it has more than this many times their rows."""
 
 MOST_FOLDED_ROWS = 5_000_000
-"""More rows are not folded into one file: they are in memory meanwhile."""
+"""The most rows that are merged into one file, because they are in memory then."""
 
 _GONE = "__GONE"
 """The column that marks a key of which nothing is remembered any more."""
@@ -55,9 +55,9 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the log of a table says of its ordering state. `how` says how events were folded, as `fingerprint`.
+    """The state that the log of a table names. `how` says how events were folded, as `fingerprint` gives it.
 
-    `snapshot_at` is the version of the newest snapshot that was applied, where snapshots are.
+    `snapshot_at` is the version of the newest snapshot that was applied; None for change events.
     """
 
     how: Mapping[str, object] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def with_columns(how: Folding, names: list[str]) -> dict[str, object]:
 
 
 def drift(state: State, how: Folding) -> dict[str, tuple[object, object]]:
-    """Gives what `how` does in another way than before: how it was done, and how it is. Columns may have been added."""
+    """Gives the arguments that differ: their old and their new value. Columns may have been added to the table."""
     known, asked = state.how.get(_COLUMNS), fingerprint(how)
     for name in _LISTS:
         if isinstance(known, list) and isinstance(now := asked[name], list):
@@ -153,8 +153,8 @@ def check_supported(snapshot: Snapshot) -> None:
     """Raises UnsupportedFeatureError where the log of the table cannot name a state."""
     if names.DOMAIN_METADATA not in features.supported_features(snapshot.protocol):
         raise UnsupportedFeatureError(
-            f"Changes cannot be applied to {TABLE}: its protocol does not have the feature {names.DOMAIN_METADATA}, by "
-            "which its log says where the order of the changes is kept. Nothing was written. Add it: ALTER TABLE ... "
+            f"Changes cannot be applied to {TABLE}: its protocol does not have the feature {names.DOMAIN_METADATA}, "
+            "by which its log names the state of earlier changes. Nothing was written. Add it: ALTER TABLE ... "
             f"SET TBLPROPERTIES ('{names.FEATURE_PREFIX}{names.DOMAIN_METADATA}' = 'supported').",
             features=(names.DOMAIN_METADATA,),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
@@ -192,11 +192,11 @@ def has(rows: pa.Table, keys: pa.Table, how: Folding) -> pa.Array:
 
 
 def _read(file: StateFile, opened: TableFiles, how: Folding) -> pa.Table:
-    """Gives the rows of a file. Raises DataFileError for one that is gone or damaged: it is never taken as empty."""
+    """Gives the rows of a file. Raises DataFileError if the file is gone or damaged; it never counts as empty."""
     try:
         with opened.open_input(file.path) as source:
             rows = pq.ParquetFile(source, page_checksum_verification=True).read()
-        # A column that was added later was set by no event of then.
+        # A column was added to the table after this file was written: no event of that time set it.
         late = [rows.schema.get_field_index(name) < 0 and name in how.untracked for name in how.state_schema.names]
         have = [name for name, is_late in zip(how.state_schema.names, late, strict=True) if not is_late]
         rows = _filled(rows.select([*have, _GONE]), _schema(how))
@@ -209,7 +209,7 @@ def _read(file: StateFile, opened: TableFiles, how: Folding) -> pa.Table:
 
 def _damaged(file: StateFile, why: str) -> DataFileError:
     return DataFileError(
-        f"The file {file.path} of {TABLE} keeps the order of earlier changes, and it is gone or cannot be read: {why}. "
+        f"The file {file.path} of {TABLE} has the state of earlier changes, and it is gone or cannot be read: {why}. "
         "Nothing was committed, because an older event could bring back a deleted row. Restore the file from a copy.",
         path=file.path,
     )
@@ -220,10 +220,10 @@ def _schema(how: Folding) -> pa.Schema:
 
 
 def increment(store: Store, changed: pa.Table, forgotten: pa.Table, how: Folding) -> StateFile | None:
-    """Writes what a batch changed of the state to a new file, durable when this returns; None where nothing changed.
+    """Writes the changes of a batch to the state into a new file, durable when this returns; None for no change.
 
-    `changed` is all that is now remembered of some keys. Of the other keys of `forgotten` nothing is remembered any
-    more. The caller deletes the file where it commits nothing.
+    `changed` is the whole new state of some keys. The other keys in `forgotten` have no state any more. The caller
+    deletes the file if it commits nothing.
     """
     gone = forgotten.filter(pc.invert(has(forgotten, changed, how))) if forgotten.num_rows else forgotten
     rows = _with_gone(changed, how, is_gone=False)
@@ -236,9 +236,9 @@ def increment(store: Store, changed: pa.Table, forgotten: pa.Table, how: Folding
 def grown(
     state: State, new: Sequence[StateFile], store: Store, *, truncated_at: pa.Scalar | None, how: Folding
 ) -> State:
-    """Gives `state` with the files `new`, which hold other keys each; of too many files, the newest are folded.
+    """Gives `state` with the files `new`, no two of which have a key in common. Merges the newest of too many files.
 
-    What was folded of `new` is deleted: no commit names it.
+    Files of `new` that were merged are deleted: no commit names them.
     """
     files = [*state.files, *new]
     if len(files) > MOST_FILES:

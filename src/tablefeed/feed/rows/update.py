@@ -1,4 +1,4 @@
-"""Gives columns of the rows for which a predicate is true new values."""
+"""Sets columns in the rows for which a predicate is true."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Consumers: readers for which vacuum and the cleanup of the log keep what they have still to read.
+"""Consumers: registered readers. Vacuum and the cleanup of the log keep what a consumer still has to read.
 
-A consumer has a file of its own below `FOLDER` in the table's folder. It says up to which version the consumer has read
-and how long its registration lasts; the file's time says when it last reported. A file that cannot be read is never
-taken as absent: whoever deletes files stops there. VACUUM of other writers leaves the folder alone, and ignores it.
+Each consumer has its own file below `FOLDER` in the table's folder. The file says up to which version the consumer has
+read and how long its registration lasts; the time of the file is that of its last report. If a file cannot be read,
+vacuum and cleanup stop and delete nothing. VACUUM of other writers skips the folder, and does not know consumers.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ OWN_FOLDER = "_tablefeed"
 FOLDER = f"{OWN_FOLDER}/consumers"
 
 FORMAT = 1
-"""The version of the form of a consumer's file."""
+"""The version of the format of a consumer's file."""
 
 EXPIRES_AFTER = timedelta(days=30)
-"""As long as a log is kept by default: who is silent for longer could not go on without being a consumer either."""
+"""As long as a log is kept by default: after that time, a reader that is no consumer could not continue either."""
 
 _LONGEST = timedelta(days=3650)
 
 RENEWED_EVERY_S = 3600.0
-"""How often a reader that finds nothing new reports that it still reads."""
+"""The seconds after which a reader that finds nothing new reports again."""
 
 _SUFFIX = ".json"
 
@@ -48,7 +48,7 @@ _SUFFIX = ".json"
 class Consumer:
     """A registered reader that has read all versions up to `version`; -1: none yet.
 
-    It last reported at `reported_at_ms`, by the clock of the store. From `expires_at_ms` on nothing is kept for it.
+    Its last report was at `reported_at_ms`, by the clock of the store. From `expires_at_ms` on, nothing is kept for it.
     """
 
     consumer_id: str
@@ -86,8 +86,8 @@ class Consumers:
         """Registers a reader that has read all versions up to `version`: -1 for none, None for the newest.
 
         The state of the table at `version` and all later versions are kept from now on, until the consumer reports
-        progress, is removed, or is silent for `expires_after`. Register first, then read. A consumer of the same id is
-        replaced. Raises IllegalOptionError, and LogGapError where a later version has left the log already.
+        progress, is removed, or has not reported for `expires_after`. Register first, then read. A consumer of the same
+        id is replaced. Raises IllegalOptionError, and LogGapError if a later version was already deleted from the log.
         """
         checked_id(consumer_id, argument="consumer_id")
         if not isinstance(expires_after, timedelta) or not timedelta(0) < expires_after <= _LONGEST:
@@ -122,10 +122,10 @@ class Consumers:
         self._put(consumer_id, at, known.expires_after)
 
     def resume(self, consumer_id: str, version: int) -> None:
-        """Sees to it that what follows `version` is kept for the consumer, and reports that it still reads.
+        """Makes sure that the versions after `version` are kept for the consumer, and reports that it still reads.
 
-        A consumer that is not registered is, for 30 days. One that is registered keeps its expiry, and goes back to
-        `version` where it was further.
+        If it is not registered, it is registered with an expiry of 30 days. If it is registered at a later version, it
+        is set back to `version`, and keeps its expiry.
         """
         known, at = self.find(consumer_id), _version(version)
         if known is None:
@@ -134,7 +134,7 @@ class Consumers:
             self._put(consumer_id, min(at, known.version), known.expires_after)
 
     def remove(self, consumer_id: str) -> None:
-        """Removes a consumer: nothing is kept for it any more. Does nothing where there is none of that id."""
+        """Removes a consumer: nothing is kept for it any more. Does nothing if there is none with that id."""
         self._log.store.delete(_name(consumer_id))
 
     def find(self, consumer_id: str) -> Consumer | None:
@@ -145,14 +145,14 @@ class Consumers:
     def _registered(self, consumer_id: str) -> Consumer:
         known = self.find(consumer_id)
         if known is None:
-            explain = f"is not registered as a consumer of {self._log.url}: it was never, or was removed. Register it"
+            explain = f"is not registered as a consumer of {self._log.url}, or was removed. Register it"
             raise IllegalOptionError(option="consumer_id", value=consumer_id, explain=explain)
         return known
 
     def _each(self) -> Iterator[Consumer]:
         for entry in self._log.store.list(FOLDER):
             consumer_id = entry.name.removesuffix(_SUFFIX)
-            # Hadoop's checksums are such files that are none of ours.
+            # Hadoop's checksum files are here too.
             if entry.name.endswith(_SUFFIX) and is_id(consumer_id):
                 found = self._read(entry, consumer_id)
                 if found is not None:
@@ -166,8 +166,8 @@ class Consumers:
             return None  # it was removed after it was listed
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise LogError(
-                f"What {name} of {self._log.url} says of consumer {consumer_id!r} cannot be read, so it is not known "
-                "what must be kept for it. Nothing was deleted. Register the consumer anew, or remove it: "
+                f"The file {name} of {self._log.url} cannot be read, so it is not known what must be kept for consumer "
+                f"{consumer_id!r}. Nothing was deleted. Register the consumer again, or remove it: "
                 "tablefeed.consumers(url).remove(consumer_id).",
                 url=self._log.url,
                 error_class="TABLEFEED_CONSUMER_UNREADABLE",
@@ -179,7 +179,7 @@ class Consumers:
     def _put(self, consumer_id: str, version: Version, expires_after: timedelta) -> None:
         days = expires_after / timedelta(days=1)
         found = {"format": FORMAT, "consumerId": consumer_id, "version": version, "expiresAfterDays": days}
-        # The folder of a table that was deleted meanwhile is not made again.
+        # This does not create the folder of a deleted table again.
         self._log.store.replace(_name(consumer_id), orjson.dumps(found), within=Within(directory=""))
 
 
@@ -199,7 +199,7 @@ def _parsed(data: bytes, consumer_id: str) -> tuple[Version, timedelta]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """How many files a cleanup of a log deleted, and the ids of the consumers for which it kept others."""
+    """How many log files a cleanup deleted, and the ids of the consumers for which it kept log files."""
 
     log_files: int = 0
     waits_for: tuple[str, ...] = ()
@@ -207,7 +207,7 @@ class Cleaned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """The consumers of a table that are not expired at some time."""
+    """The consumers of a table that are not expired at a given time."""
 
     consumers: tuple[Consumer, ...]
 
@@ -232,8 +232,8 @@ def readers(log: TableLog, *, now_ms: int) -> Readers:
 class Reports:
     """What one reader reports as the consumer `consumer_id`. `clock` gives seconds that only grow.
 
-    Only the first report may fail. A later one that fails is logged as a warning: until the next one succeeds, more is
-    kept than needed, and the registration still lasts for days.
+    If the first report fails, the reader fails. If a later report fails, a warning is logged: until the next report
+    succeeds, more is kept than needed, and the registration still lasts for days.
     """
 
     def __init__(self, consumers: Consumers, consumer_id: str, *, clock: Callable[[], float]) -> None:
@@ -242,7 +242,7 @@ class Reports:
         self._reported_s: float | None = None
 
     def reads_after(self, version: Version) -> None:
-        """Call it before anything after `version` is read. Registers the consumer, and renews that once an hour."""
+        """Call it before anything after `version` is read. Registers the consumer, and reports again once an hour."""
         if self._reported_s is None:
             self._consumers.resume(self._id, version)
             self._reported_s = self._clock()
@@ -250,7 +250,7 @@ class Reports:
             self._report(lambda: self._consumers.resume(self._id, version))
 
     def has_read(self, version: Version) -> None:
-        """Call it once all versions up to `version` are done, whatever happens next."""
+        """Call it once the reader no longer needs the versions up to `version`."""
         self._report(lambda: self._progress(version))
 
     def _progress(self, version: Version) -> None:

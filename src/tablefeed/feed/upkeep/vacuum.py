@@ -1,11 +1,17 @@
 """`tablefeed.vacuum`: deletes files that a table no longer needs (PROTOCOL.md, "VACUUM Protocol Check").
 
-A file is deleted only if all of this is true: it is older than the retention, it is no live file and no deletion vector
-of one, it was not removed within the retention, no consumer has still to read a commit that names it (consumers.py),
-and no commit made meanwhile names it. Files that no commit names yet are protected by their age alone: those of a
-running writer are no older than the writer. Names that begin with `_` or `.` are left alone, as by Delta-Spark, except
-those of change files, indexes and partitions, and of tablefeed's own files, which domains of the log name. Kept names
-are stored as hashes: where two names have the same hash, one file too many is kept.
+A file is deleted only if all of this is true:
+
+- it is older than the retention;
+- it is no live file, and no live file has its deletion vector there;
+- it was not removed within the retention;
+- no consumer still has to read a commit that names it (consumers.py);
+- no commit that was made meanwhile names it.
+
+Only their age protects files that no commit names yet: the files of a running writer are no older than the writer.
+Names that begin with `_` or `.` are skipped, as by Delta-Spark. Exceptions are change files, indexes, partitions, and
+tablefeed's own files, which metadata domains name. Names to keep are stored as hashes. If two names have the same hash,
+one file too many is kept.
 """
 
 from __future__ import annotations
@@ -50,17 +56,17 @@ _FILES_A_LOOK = 1000
 as much as a few deletions."""
 
 _OWN_HIDDEN = ("_delta_index", "_change_data")
-"""Folders of the table that look hidden. Delta-Spark deletes from all whose names begin like these."""
+"""Folders of the table that look hidden. Delta-Spark deletes from folders whose names begin like these."""
 
 _OWN_PATH = re.compile(rf"{OWN_FOLDER}/[\w./-]+")
-"""How a domain of tablefeed's names a file of its own."""
+"""How a metadata domain names one of tablefeed's own files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vacuumed:
     """The files that were deleted, or with `dry_run` would be: names below the table as Arrow strings; total size.
 
-    `waits_for` has the ids of the consumers that have still to read a commit older than the retention.
+    `waits_for` has the ids of the consumers that still have to read a commit older than the retention.
     """
 
     paths: pa.ChunkedArray
@@ -85,12 +91,12 @@ def vacuum(
     """Deletes the files below `url` that the table does not need and that are older than `retention_hours`.
 
     None means the table's `delta.deletedFileRetentionDuration`, by default 168 hours. A shorter retention is refused
-    without `allow_short_retention`: it can delete files of readers of older versions, and of writers that have run for
-    longer. Versions older than the retention may not be readable afterwards, except those that a consumer has still to
-    read. Other files below the table's folder are deleted too, whoever put them there. Tables in sub-folders and empty
+    without `allow_short_retention`: it can delete files that readers of older versions or long-running writers need.
+    Afterwards, versions older than the retention may not be readable, except those that a consumer still has to read.
+    Files below the table's folder that do not belong to the table are deleted too. Tables in sub-folders and empty
     folders stay. With `dry_run` nothing is deleted. Nothing is written to the log. Raises IllegalOptionError,
-    UnsupportedFeatureError, LogError, StoreError, and ConflictError where the table was replaced or got another
-    protocol or retention meanwhile.
+    UnsupportedFeatureError, LogError, StoreError, and ConflictError if the table was replaced, or its protocol or
+    retention changed, meanwhile.
     """
     log = open_maintained(location(url), store_options(storage_options))
     return vacuumed(
@@ -107,7 +113,7 @@ def vacuumed(log: DeltaLog, *, retention_ms: int | None, allow_short: bool, dry_
     """Does `vacuum` on an open log at a given time."""
     consumers = readers(log, now_ms=now_ms)
     snapshot = log.load()
-    # Who may not write the table cannot know either which files it needs.
+    # A program that cannot write the table does not know which files it needs.
     features.check_writable(snapshot.protocol, snapshot.metadata, removes=False)
     own_ms = snapshot.properties.deleted_files_ms
     if retention_ms is None:
@@ -168,7 +174,7 @@ def _too_short(retention_ms: int, own_ms: int, url: str) -> IllegalOptionError:
         option="retention_hours",
         value=f"{retention_ms / HOUR_MS:g}",
         explain=f"is less than the {own_ms / HOUR_MS:g} hours for which {url} keeps removed files: queries over older "
-        "versions, streams that lag, and writers that have run for longer would lose files. Where there are none of "
+        "versions, streams that lag, and writers that have run for longer would lose files. If there are none of "
         "these, set allow_short_retention=True",
         error_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
     )
@@ -181,8 +187,8 @@ def _too_short(retention_ms: int, own_ms: int, url: str) -> IllegalOptionError:
 class Kept:
     """Names below the root `url` that must stay.
 
-    A path that is not spelt as the store spells the name (absolute, or with dots) keeps every file with the same base
-    name, in any folder: one place can have several addresses.
+    A path may differ from the name that the store lists: it may be absolute, or have dots. Such a path keeps every file
+    with the same base name, in any folder, because one place can have several addresses.
     """
 
     url: str
@@ -220,7 +226,7 @@ class Kept:
                 self.vector(action.deletion_vector, of_file=action.path)
 
     def domains(self, domains: Iterable[DomainMetadata]) -> None:
-        """Keeps the files of tablefeed's own that `domains` name."""
+        """Keeps tablefeed's own files that `domains` name."""
         for domain in domains:
             for path in _OWN_PATH.findall(domain.configuration):
                 self.path(path)
@@ -288,7 +294,7 @@ def _keep_domains_at(version: Version, kept: Kept, log: DeltaLog) -> None:
 def _keep_unread(
     kept: Kept, commits: Sequence[LogFile], consumers: Readers, *, log: DeltaLog, before: Version
 ) -> Version:
-    """Keeps the files of commits before version `before` that a consumer has still to read.
+    """Keeps the files of commits before version `before` that a consumer still has to read.
 
     Gives the first version from which all commits are kept. The files that are live at the version which a consumer has
     read are kept too: they are live now, or a later commit removes them. No commit removes what a domain named.
@@ -356,7 +362,7 @@ def _partition_names(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _own_folders(store: Store) -> list[str]:
-    """The folders of tablefeed's own files that vacuum looks after: no version needs a file that no domain names."""
+    """The folders of tablefeed's own files in which vacuum deletes files that no metadata domain names."""
     found = (f"{OWN_FOLDER}/{name}" for name in store.directories(OWN_FOLDER))
     return [folder for folder in found if folder != FOLDER]
 
