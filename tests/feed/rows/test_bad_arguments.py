@@ -207,3 +207,22 @@ def test_a_table_whose_rows_cannot_change_is_refused_by_name(
     with pytest.raises(error):
         function(url, **good)
     assert files(url) == before
+
+
+@pytest.mark.parametrize("call", ["merge", "apply_changes", "apply_changes_from_snapshot"])
+def test_a_key_whose_values_have_different_texts_is_refused(tmp_path: Path, call: str) -> None:
+    """Spark takes 'a' and 'a  ' for one value of CHAR(3). Compared as texts they would be two rows."""
+    known, url = tmp_path / "known", tmp_path / "table"
+    tablefeed.append(str(known), pa.table({"id": [1], "v": ["a"], "ts": [1]}), properties=NEEDED)
+    commit = "_delta_log/00000000000000000000.json"
+    text = (known / commit).read_text(encoding="utf-8")
+    plain = r"\"name\":\"v\",\"type\":\"string\",\"nullable\":true,\"metadata\":{}"
+    assert plain in text
+    declared = plain.replace("{}", r"{\"__CHAR_VARCHAR_TYPE_STRING\":\"char(3)\"}")
+    (url / commit).parent.mkdir(parents=True)
+    (url / commit).write_text(text.replace(plain, declared), encoding="utf-8")
+    before = files(str(url))
+    function, good = CALLS[call]
+    with pytest.raises(IllegalOptionError, match=r"'v'.*is a CHAR or collated column"):
+        function(str(url), **{**good, "on" if call == "merge" else "keys": ["v"]})
+    assert files(str(url)) == before

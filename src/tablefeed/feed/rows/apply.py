@@ -21,7 +21,7 @@ from tablefeed.feed.rows import state as states
 from tablefeed.feed.rows.columns import others
 from tablefeed.feed.rows.fold import fold
 from tablefeed.feed.rows.folding import KIND, Folded, Folding, Kind, Known
-from tablefeed.feed.rows.keyed import FoundRows, find, key_ranges
+from tablefeed.feed.rows.keyed import FoundRows, check_texts, find, key_ranges
 from tablefeed.feed.rows.state import StateFile
 from tablefeed.feed.write.change_data import with_change, write_changes
 from tablefeed.feed.write.delta_plan import plan_delta_write
@@ -189,6 +189,7 @@ def check(target: TargetRows, how: Folding) -> None:
     snapshot = target.snapshot
     target.check_rows_may_go()
     states.check_supported(snapshot)
+    check_texts((field for field in snapshot.schema if field.name in how.keys), "keys")
     if target.identity:
         raise SchemaMismatchError(
             f"{TABLE} has identity columns ({', '.join(target.identity)}), for which changes give no "

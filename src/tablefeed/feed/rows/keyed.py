@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -13,8 +14,10 @@ from pyroaring import BitMap64
 from tablefeed.data.predicate import And, Column, Comparison, Constant, Or, Predicate, RowFilter, filter_by
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.rows.events import key_numbers
+from tablefeed.feed.scan.where import is_special_text
 from tablefeed.feed.write.target_rows import Hit, TargetRows, as_bitmap
 from tablefeed.model.actions import AddFile
+from tablefeed.model.schema import Field
 
 MOST_RANGES = 64
 """The most ranges into which the keys of a batch are divided. Each range is compared with the bounds of a file."""
@@ -61,6 +64,16 @@ def key_ranges(keys: pa.Table, schema: pa.Schema) -> RowFilter:
     asked = [_ranges(name, keys[name]) for name in keys.column_names if _has_bounds(keys.schema.field(name).type)]
     found: Predicate = And(tuple(asked)) if asked else Constant(value=True)
     return filter_by(found, pa.schema([schema.field(name) for name in keys.column_names]))
+
+
+def check_texts(keys: Iterable[Field], option: str) -> None:
+    """Raises IllegalOptionError where `keys`, columns of the table, have different texts for one value."""
+    for field in keys:
+        if is_special_text(field):
+            explain = (
+                "is a CHAR or collated column, of which different texts are one value; take another, such as VARCHAR"
+            )
+            raise IllegalOptionError(option=option, value=field.name, explain=explain)
 
 
 def check_keys(given: pa.Schema, table: pa.Schema) -> None:

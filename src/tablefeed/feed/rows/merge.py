@@ -26,7 +26,7 @@ from tablefeed.feed.rows.apply import as_merge
 from tablefeed.feed.rows.columns import counting, others
 from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.rows.expressions import compiled, evaluated, in_plain_types
-from tablefeed.feed.rows.keyed import FoundRows, check_keys, find, key_ranges, only_equal
+from tablefeed.feed.rows.keyed import FoundRows, check_keys, check_texts, find, key_ranges, only_equal
 from tablefeed.feed.rows.merge_clauses import SOURCE, TARGET, Delete, Insert, Merging, Update, column, compared
 from tablefeed.feed.rows.update import as_spelled
 from tablefeed.feed.write.align import align, aligned
@@ -173,6 +173,7 @@ class _Merge:
         found = [column(self._source, name, SOURCE) for name in theirs]
         brought = Struct(tuple(replace(field, name=our) for field, our in zip(found, ours, strict=True)))
         rows = pa.table([self._rows[name] for name in theirs], schema=to_arrow(brought))
+        check_texts(table, "on")
         check_keys(rows.schema, to_arrow(table))
         alignment = align(table, brought, partition_columns=())
         keys = pa.Table.from_batches(

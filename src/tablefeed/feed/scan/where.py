@@ -136,7 +136,7 @@ class _Reading:
             raise self._unknown(node)
         self._check_parts(node)
         fields = self._fields([self._name(part) for part in node.parts])
-        if compared and any(_is_special_text(field) for field in fields):
+        if compared and any(is_special_text(field) for field in fields):
             name = ".".join(field.name for field in fields)
             raise self.refuse(f"compares {name}, a CHAR or a collated column, which Spark compares by rules of its own")
         kind = fields[-1].type
@@ -253,6 +253,7 @@ def _bare(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _is_special_text(field: Field) -> bool:
+def is_special_text(field: Field) -> bool:
+    """Whether equal values of a column may be different texts: Spark pads CHAR, and a collation may ignore case."""
     declared = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
     return "__COLLATIONS" in field.metadata or re.search(r"(?<!var)char\(", declared) is not None
