@@ -18,6 +18,7 @@ import tablefeed
 from tablefeed import AlreadyApplied, Committed
 from tablefeed.errors import (
     DataFileError,
+    EqualSequencesError,
     IllegalOptionError,
     LogError,
     SchemaMismatchError,
@@ -193,6 +194,31 @@ def test_33_files_that_cannot_have_the_keys_are_not_opened(tmp_path: Path) -> No
         ]["numTargetRowsUpdated"]
         == "1"
     )
+
+
+def test_33_of_rows_only_keys_and_sequences_are_read_where_no_event_has_the_sequence_of_its_row(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, "a", 5, "u"), (2, "b", 5, "u"), (3, "c", 5, "u"))
+    (add,) = adds(url)
+    values = pq.ParquetFile(Path(url) / add["path"]).metadata.row_group(0).column(1)
+    begin, size = values.dictionary_page_offset, values.total_compressed_size
+    with (Path(url) / add["path"]).open("r+b") as file:
+        file.seek(begin)
+        file.write(bytes(size))  # values that are read raise an error
+    apply(url, (1, "new", 6, "u"), (2, None, 6, "d"), (3, "old", 4, "u"), (4, "d", 5, "u"))
+    with pytest.raises(DataFileError):
+        apply(url, (3, "other", 5, "u"))
+    apply(url, (3, "new", 6, "u"))
+    assert rows(url) == [(1, "new", 6), (3, "new", 6), (4, "d", 5)]
+
+
+def test_33_an_event_with_the_sequence_of_its_row_is_compared_in_every_column(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, "a", 5, "u"), (2, "b", 5, "u"))
+    apply(url, (1, "a", 5, "u"), (2, "new", 6, "u"))
+    with pytest.raises(EqualSequencesError):
+        apply(url, (1, "other", 5, "u"), (2, "newer", 7, "u"))
+    assert rows(url) == [(1, "a", 5), (2, "new", 6)]
 
 
 @pytest.mark.parametrize(

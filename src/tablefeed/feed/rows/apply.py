@@ -19,8 +19,9 @@ from tablefeed.errors import TABLE, SchemaMismatchError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows import state as states
 from tablefeed.feed.rows.columns import others
+from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.rows.fold import fold
-from tablefeed.feed.rows.folding import KIND, Folded, Folding, Kind, Known
+from tablefeed.feed.rows.folding import KIND, SEQUENCE, Folded, Folding, Kind, Known
 from tablefeed.feed.rows.keyed import FoundRows, check_texts, find, key_ranges
 from tablefeed.feed.rows.state import StateFile
 from tablefeed.feed.write.change_data import with_change, write_changes
@@ -89,7 +90,7 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
     keys = batch.keys
     # A row of any other key would be deleted too: a snapshot does not have it.
     within = None if keys is None or how.snapshot_at is not None else key_ranges(keys, target.schema)
-    found = find(target, keys, within)
+    found = _found(target, batch, within)
     known = Known(
         rows=found.rows.select(how.row_schema.names).cast(how.row_schema),
         state=states.remembered(state, store, keys, how),
@@ -197,6 +198,21 @@ def check(target: TargetRows, how: Folding) -> None:
             error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
         )
     _check_drift(states.read_state(target.snapshot), how)
+
+
+def _found(target: TargetRows, batch: Batch, within: RowFilter | None) -> FoundRows:
+    """Gives the rows of the keys of a batch; of their columns only those that decide what the events change."""
+    how, keys = batch.how, batch.keys
+    keeps_values = how.sparse or how.leaves_columns or target.id_columns or target.snapshot.properties.records_changes
+    if keys is None or how.sequence_column is None or keeps_values or pa.types.is_nested(how.sequence):
+        return find(target, keys, within)
+    found = find(target, keys, within, columns=[how.sequence_column])
+    # An event with the sequence of its row repeats it or contradicts it, which the other columns say.
+    names = [*how.keys, SEQUENCE]
+    events = batch.events.select(names)
+    rows = found.rows.select([*how.keys, how.sequence_column]).rename_columns(names).cast(events.schema)
+    ours, theirs = key_numbers([rows, events], names)
+    return find(target, keys, within) if pc.any(pc.is_in(ours, value_set=theirs)).as_py() else found
 
 
 def _plan(target: TargetRows, now_ms: int, names: Sequence[str] | None = None) -> DeltaPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -13,6 +13,7 @@ from pyroaring import BitMap64
 
 from tablefeed.data.predicate import And, Column, Comparison, Constant, Or, Predicate, RowFilter, filter_by
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.rows.columns import nulls
 from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.scan.where import is_special_text
 from tablefeed.feed.write.target_rows import Hit, TargetRows, as_bitmap
@@ -153,38 +154,47 @@ def _divisions(ordered: pa.Array) -> list[int]:
     return [index + 1 for index in widest.to_pylist()]
 
 
-def find(target: TargetRows, keys: pa.Table | None, within: RowFilter | None) -> FoundRows:
+def find(
+    target: TargetRows, keys: pa.Table | None, within: RowFilter | None, *, columns: Sequence[str] | None = None
+) -> FoundRows:
     """Gives the live rows whose values of the columns of `keys` are in `keys`, in the table's types and without nulls.
 
-    `within` is `key_ranges` of them. None for both: all live rows.
+    `within` is `key_ranges` of them. None for both: all live rows. With `columns`, only these columns and the keys are
+    read, in one pass; the others are null, and no ids are given.
     """
     if keys is None:
         return _found(target, list(target.hits(None)))
-    names = keys.column_names
-    schema = pa.schema([target.schema.field(name) for name in names])
+    schema = pa.schema([target.schema.field(name) for name in dict.fromkeys((*keys.column_names, *(columns or ())))])
     hits: list[Hit] = []
+    batches: list[pa.RecordBatch] = []
     for file in target.files(within):
         positions, count = BitMap64(), 0
         for batch in target.read([file], schema, with_positions=True):
             count += batch.num_rows
-            positions |= as_bitmap(_among(batch, keys, target.position))
+            batches.append(_among(batch, keys))
+            positions |= as_bitmap(batches[-1][target.position])
         if positions:
             hits.append(Hit(file=file, positions=positions, rows_left=count - len(positions)))
-    return _found(target, hits)
+    if columns is None:
+        return _found(target, hits)
+    found = pa.Table.from_batches(batches, schema.append(pa.field(target.position, pa.int64())))
+    filled = [
+        found[field.name] if field.name in schema.names else nulls(found.num_rows, field.type)
+        for field in target.schema
+    ]
+    return _with_places(target, hits, pa.table(filled, schema=target.schema))
 
 
-def _among(batch: pa.RecordBatch, keys: pa.Table, position: str) -> pa.Array:
-    """Gives the positions of the rows whose key is among `keys`."""
+def _among(batch: pa.RecordBatch, keys: pa.Table) -> pa.RecordBatch:
+    """Gives the rows whose key is among `keys`."""
     names = keys.column_names
     plain = [name for name in names if _has_bounds(batch.schema.field(name).type)]
     if plain:
-        may = reduce(pc.and_, [pc.is_in(batch[name], value_set=_values(keys[name])) for name in plain])
-        batch = batch.filter(may)
+        batch = batch.filter(reduce(pc.and_, [pc.is_in(batch[name], value_set=_values(keys[name])) for name in plain]))
     if not batch.num_rows or names == plain[:1]:
-        return batch[position]
-    rows = pa.Table.from_batches([batch])
-    known, wanted = key_numbers([rows.select(names), keys], names)
-    return batch[position].filter(pc.is_in(known, value_set=wanted))
+        return batch
+    known, wanted = key_numbers([pa.Table.from_batches([batch]).select(names), keys], names)
+    return batch.filter(pc.is_in(known, value_set=wanted))
 
 
 def _values(column: pa.ChunkedArray) -> pa.Array:
@@ -196,7 +206,10 @@ def _found(target: TargetRows, hits: list[Hit]) -> FoundRows:
     for hit in hits:
         batches += target.rows_of([hit], with_ids=True)
     schema = pa.schema([*target.schema, *(pa.field(name, pa.int64()) for name in target.id_columns or ())])
-    rows = pa.Table.from_batches(batches, schema)
+    return _with_places(target, hits, pa.Table.from_batches(batches, schema))
+
+
+def _with_places(target: TargetRows, hits: list[Hit], rows: pa.Table) -> FoundRows:
     numbers = [pa.repeat(pa.scalar(number, pa.int64()), len(hit.positions)) for number, hit in enumerate(hits)]
     positions = [pa.array(hit.positions, pa.int64()) for hit in hits]
     return FoundRows(
@@ -205,5 +218,5 @@ def _found(target: TargetRows, hits: list[Hit]) -> FoundRows:
         live_rows=tuple(hit.rows_left + len(hit.positions) for hit in hits),
         file=pa.concat_arrays(numbers) if numbers else pa.array([], pa.int64()),
         position=pa.concat_arrays(positions) if positions else pa.array([], pa.int64()),
-        ids=rows.select(target.id_column),
+        ids=rows.select([name for name in target.id_column if name in rows.column_names]),
     )
