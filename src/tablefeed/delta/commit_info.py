@@ -52,8 +52,7 @@ class Write:
     @property
     def operation(self) -> tuple[str, dict[str, object]]:
         """Delta-Spark's name of the operation, and its parameters."""
-        partition_by = json.dumps(self.partition_by, ensure_ascii=False, separators=(",", ":"))
-        parameters: dict[str, object] = {"mode": self.mode, "partitionBy": partition_by}
+        parameters: dict[str, object] = {"mode": self.mode, "partitionBy": _json(self.partition_by)}
         if self.predicate is not None:
             parameters["predicate"] = self.predicate
         flags = {
@@ -74,14 +73,16 @@ class Optimize:
     @property
     def operation(self) -> tuple[str, dict[str, str]]:
         """Delta-Spark's name of the operation, and its parameters."""
-        predicate = json.dumps(self.predicate, ensure_ascii=False, separators=(",", ":"))
         auto = "true" if self.auto else "false"
-        return "OPTIMIZE", {"predicate": predicate, "zOrderBy": "[]", "clusterBy": "[]", "auto": auto}
+        return "OPTIMIZE", {"predicate": _json(self.predicate), "zOrderBy": "[]", "clusterBy": "[]", "auto": auto}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """A table made, altered or restored, or its rows changed; parameters and metrics have Delta-Spark's names."""
+    """A table made, altered or restored, or its rows changed; parameters and metrics have Delta-Spark's names.
+
+    Lists and mappings among the parameters are written as JSON.
+    """
 
     name: str
     parameters: Mapping[str, object]
@@ -90,7 +91,8 @@ class TableChange:
     @property
     def operation(self) -> tuple[str, dict[str, object]]:
         """Delta-Spark's name of the operation, and its parameters."""
-        return self.name, dict(self.parameters)
+        nested = (list, tuple, dict)
+        return self.name, {name: _json(v) if isinstance(v, nested) else v for name, v in self.parameters.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,3 +170,7 @@ def optimize_metrics(added: Sequence[AddFile], removed: Sequence[RemoveFile]) ->
         "numDeletionVectorRowsRemoved": sum(vector.cardinality for vector in vectors),
         "numDeletionVectorBytesRemoved": sum(vector.size_bytes for vector in vectors),
     }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

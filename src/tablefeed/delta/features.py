@@ -129,7 +129,7 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     reader = int(properties.get(names.MIN_READER_VERSION, 1))
     writer = int(properties.get(names.MIN_WRITER_VERSION, 2))
     wanted = wanted.union(*(_REQUIRES.get(name, ()) for name in wanted))
-    return _as_low_as_can_be(frozenset(wanted) | _implied(reader, writer))
+    return _as_low_as_can_be(frozenset(wanted) | implied_features(reader, writer))
 
 
 def protocol_for(schema: Struct, protocol: Protocol) -> Protocol:
@@ -186,14 +186,9 @@ def merged_protocol(protocol: Protocol, earlier: Protocol) -> Protocol:
     return protocol if both == supported_features(protocol) else _as_low_as_can_be(both)
 
 
-def features_of_versions(reader: int, writer: int) -> frozenset[str]:
-    """The features that a protocol of these versions implies ("Supported Features")."""
-    return _implied(reader, writer)
-
-
 def supported_features(protocol: Protocol) -> frozenset[str]:
     """The features that `protocol` lists or, by its versions, implies ("Supported Features")."""
-    return _listed(protocol) | _implied(protocol.min_reader_version, protocol.min_writer_version)
+    return _listed(protocol) | implied_features(protocol.min_reader_version, protocol.min_writer_version)
 
 
 def is_type_widening_enabled(protocol: Protocol, properties: TableProperties) -> bool:
@@ -318,7 +313,7 @@ def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:
     reader = max([1, *(_MAPPING_READER if name == "columnMapping" else _READER_VERSION for name in readers)])
     writers = [feature.implied_from or _WRITER_VERSION for feature in known]
     writer = max([1, *writers, *(_WRITER_VERSION for name in listed if name not in FEATURES)])
-    if _implied(reader, writer) == listed:
+    if implied_features(reader, writer) == listed:
         return Protocol(min_reader_version=reader, min_writer_version=writer)
     return Protocol(
         min_reader_version=reader,
@@ -332,7 +327,7 @@ def _listed(protocol: Protocol) -> frozenset[str]:
     return (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
 
 
-def _implied(reader: int, writer: int) -> frozenset[str]:
+def implied_features(reader: int, writer: int) -> frozenset[str]:
     """The features that a protocol of these versions has without a list."""
     if writer >= _WRITER_VERSION:
         return frozenset()

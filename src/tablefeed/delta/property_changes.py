@@ -6,33 +6,24 @@ for Iceberg, and every change of column mapping but from none to `name`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from tablefeed.delta import names
-from tablefeed.delta.features import FEATURES, Rule, features_of_versions
+from tablefeed.delta.alteration import Alteration
+from tablefeed.delta.features import FEATURES, Rule, implied_features
 from tablefeed.delta.new_properties import WRITERS_OWN, checked_properties, is_kept, known_name
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode
 from tablefeed.errors import TABLE, IllegalOptionError, TableError, UnsupportedFeatureError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PropertyChanges:
-    """What is to become of a table's properties. `features` are the names of table features to add to its protocol."""
-
-    assigned: Mapping[str, str]
-    removed: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-
-
-def changed_properties(before: TableProperties, changes: PropertyChanges) -> tuple[dict[str, str], frozenset[str]]:
-    """Gives the table's properties after the change, and the features that it asks for.
+def changed_properties(before: TableProperties, wanted: Alteration) -> tuple[dict[str, str], frozenset[str]]:
+    """Gives the table's properties after the change, and the features that it asks for. Constraints are not changed.
 
     Raises IllegalOptionError as `checked_properties`, and for a constraint or an unknown feature, TableError for a
     property to remove that is not there, UnsupportedFeatureError for what would need rows to be written again.
     """
-    given = checked_properties(changes.assigned)
+    given = checked_properties(wanted.assigned)
     for name in given:
         if name.startswith(names.CHECK_CONSTRAINT_PREFIX):
             explain = "cannot be set as a property: existing rows must be checked. Use add_constraints"
@@ -40,7 +31,7 @@ def changed_properties(before: TableProperties, changes: PropertyChanges) -> tup
                 option=name, value=given[name], explain=explain, error_class="DELTA_ADD_CONSTRAINTS"
             )
     after = {**before.texts, **{name: value for name, value in given.items() if is_kept(name)}}
-    for name in map(known_name, changes.removed):
+    for name in map(known_name, wanted.removed):
         if name in WRITERS_OWN or name.startswith(names.CHECK_CONSTRAINT_PREFIX):
             remedy = "use drop_constraints" if name not in WRITERS_OWN else "writers set this property themselves"
             raise IllegalOptionError(option="unset_properties", value=name, explain=f"cannot be removed: {remedy}")
@@ -51,7 +42,8 @@ def changed_properties(before: TableProperties, changes: PropertyChanges) -> tup
             )
     _check_no_rewrite(before, TableProperties(after))
     asked = [name.removeprefix(names.FEATURE_PREFIX) for name in given if name.startswith(names.FEATURE_PREFIX)]
-    return after, _features([*asked, *changes.features]) | _of_versions(given)
+    reader, writer = (int(given.get(name, "1")) for name in (names.MIN_READER_VERSION, names.MIN_WRITER_VERSION))
+    return after, _features([*asked, *wanted.features]) | implied_features(reader, writer)
 
 
 def _features(asked: Iterable[str]) -> frozenset[str]:
@@ -71,11 +63,6 @@ def _features(asked: Iterable[str]) -> frozenset[str]:
             raise _refused(feature.name, "this version of tablefeed could no longer write the table")
         found.add(feature.name)
     return frozenset(found)
-
-
-def _of_versions(given: Mapping[str, str]) -> frozenset[str]:
-    reader, writer = given.get(names.MIN_READER_VERSION, "1"), given.get(names.MIN_WRITER_VERSION, "1")
-    return features_of_versions(int(reader), int(writer))
 
 
 def _check_no_rewrite(before: TableProperties, after: TableProperties) -> None:

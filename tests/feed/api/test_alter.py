@@ -15,10 +15,8 @@ import tablefeed
 from support.commits import committed
 from support.logs import a_log, add, col, meta, metadata, protocol, put, remove, said
 from tablefeed import errors
-from tablefeed.delta.property_changes import PropertyChanges
-from tablefeed.delta.schema.column_changes import ColumnChanges
+from tablefeed.delta.alteration import Alteration
 from tablefeed.feed.api.table_changes import alter_table
-from tablefeed.feed.write.alteration import Alteration
 
 MODE, WIDENING = "delta.columnMapping.mode", "delta.enableTypeWidening"
 HOME = pa.struct([("street", pa.string()), ("zip", pa.string())])
@@ -163,7 +161,7 @@ PROPERTIES_REFUSED: dict[str, tuple[dict[str, Any], type[errors.TablefeedError],
     "clustering": ({"enable_features": ["clustering"]}, errors.IllegalOptionError, "no table feature that can be"),
     "not handled": ({"enable_features": ["catalogManaged"]}, errors.UnsupportedFeatureError, "no longer write"),
     "nothing": ({}, errors.IllegalOptionError, "at least one change"),
-    "no mapping": ({"set_properties": ["a"]}, errors.IllegalOptionError, "must be a mapping"),
+    "no mapping": ({"set_properties": ["a"]}, errors.IllegalOptionError, "must map names to values"),
     "no text": ({"set_properties": {"a": 1}}, errors.IllegalOptionError, "must be a text"),
 }
 
@@ -343,7 +341,7 @@ def test_a_change_of_columns_that_cannot_be_is_refused(
 
 def test_mapping_is_not_turned_on_again_over_the_names_of_an_earlier_one() -> None:
     log = a_log(v0=[protocol(), meta(col("id", id=1, physicalName="col-1"))])
-    wanted = Alteration(properties=PropertyChanges(assigned={MODE: "name"}), columns=ColumnChanges())
+    wanted = Alteration(assigned={MODE: "name"})
 
     with pytest.raises(errors.SchemaMismatchError, match="DISALLOWED_WHEN_COLUMN_MAPPING_METADATA_ALREADY_EXISTS"):
         alter_table(log, log.load(), wanted)
@@ -379,8 +377,7 @@ def test_generated_and_identity_columns_keep_what_makes_their_values() -> None:
     log = a_log(v0=[protocol(2, 6), meta(*columns, configuration=configuration)])
 
     def altered(**columns: Any) -> Callable[[], object]:
-        wanted = Alteration(properties=PropertyChanges(assigned={}), columns=ColumnChanges(**columns))
-        return lambda: alter_table(log, log.load(), wanted)
+        return lambda: alter_table(log, log.load(), Alteration(**columns))
 
     for change, error_class in (
         (altered(dropped=(("id",),)), "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE"),
@@ -446,10 +443,8 @@ def test_rows_that_a_deletion_vector_deletes_break_no_new_rule(tmp_path: Path) -
     assert tablefeed.alter(tmp_path, add_constraints={"c": "id < 3"}) == committed(2)
 
 
-CHECKED = Alteration(
-    properties=PropertyChanges(assigned={}), columns=ColumnChanges(), new_constraints={"c": "id IS NULL OR id > 0"}
-)
-UNCHECKED = Alteration(properties=PropertyChanges(assigned={"mine": "x"}), columns=ColumnChanges())
+CHECKED = Alteration(new_constraints={"c": "id IS NULL OR id > 0"})
+UNCHECKED = Alteration(assigned={"mine": "x"})
 
 RIVALS: dict[str, tuple[Alteration, dict[str, Any], str | None]] = {
     "rows, and a rule to check": (CHECKED, add("a"), "DELTA_CONCURRENT_APPEND"),

@@ -6,15 +6,14 @@ the table needs a column is not known here (feed/write/alteration.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 from tablefeed.delta import names
 from tablefeed.delta.schema.schema_faults import dotted
 from tablefeed.errors import TABLE, SchemaMismatchError
 from tablefeed.model.schema import (
-    ELEMENT,
     KEY,
     Array,
     DataType,
@@ -31,28 +30,18 @@ from tablefeed.model.schema import (
     widens,
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnChanges:
-    """What is to become of the columns of a table. Paths have the names before the change, in any case.
-
-    `added` has a new column for each path; the last name is its own. A default or comment of None is taken away.
-    """
-
-    dropped: tuple[Path, ...] = ()
-    added: Mapping[Path, Field] = field(default_factory=dict)
-    widened: Mapping[Path, DataType] = field(default_factory=dict)
-    nullable: Mapping[Path, bool] = field(default_factory=dict)
-    defaults: Mapping[Path, str | None] = field(default_factory=dict)
-    comments: Mapping[Path, str | None] = field(default_factory=dict)
-    renamed: Mapping[Path, str] = field(default_factory=dict)
+_T = TypeVar("_T")
 
 
 def without_columns(schema: Struct, paths: Iterable[Path]) -> Struct:
     """Gives `schema` without the columns at `paths`. Raises SchemaMismatchError, also where a struct would be empty."""
-    for path in paths:
-        *parent, name = column_at(schema, path)[0]
-        schema = _at(schema, tuple(parent), partial(_without, name))
+    for given in paths:
+        path = column_at(schema, given)[0]
+        left = [column for each, column in fields_at(schema) if each[:-1] == path[:-1] and each != path]
+        if not left:
+            reason = f"{path[-1]!r} is the only column or member there"
+            raise _refused(reason, "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA")
+        schema = _with_type(schema, path[:-1], Struct(tuple(left)))
     return schema
 
 
@@ -68,7 +57,7 @@ def with_columns(schema: Struct, added: Mapping[Path, Field]) -> Struct:
         if not isinstance(parent.type, Struct):
             reason = f"{dotted(parent.path)} is no struct, so it cannot get the member {path[-1]!r}"
             raise _refused(reason, "DELTA_ADD_COLUMN_PARENT_NOT_STRUCT")
-        schema = _at(schema, parent.path, partial(_with, column))
+        schema = _with_type(schema, parent.path, Struct((*parent.type, column)))
     check_no_doubles(schema)
     return schema
 
@@ -85,38 +74,48 @@ def with_wider_types(schema: Struct, widened: Mapping[Path, DataType]) -> Struct
                 f"column {dotted(part.path)} is {describe(part.type)}, which cannot be widened to {describe(kind)}",
                 "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             )
-        schema = _at(schema, part.path, partial(_instead, kind))
+        schema = _with_type(schema, part.path, kind)
     return schema
 
 
-def described_anew(schema: Struct, changes: ColumnChanges) -> Struct:
-    """Gives `schema` with the nullability, defaults, comments and names that `changes` gives its columns.
+def described_anew(
+    schema: Struct,
+    *,
+    nullable: Mapping[Path, bool],
+    defaults: Mapping[Path, str | None],
+    comments: Mapping[Path, str | None],
+    renamed: Mapping[Path, str],
+) -> Struct:
+    """Gives `schema` with the nullability, defaults, comments and names that are given for its columns.
 
     Raises SchemaMismatchError for a column that is not there, or a name that would be there twice.
     """
-    names_at, nullable, defaults, comments = (
-        {column_at(schema, path)[0]: value for path, value in each.items()}
-        for each in (changes.renamed, changes.nullable, changes.defaults, changes.comments)
-    )
+
+    def exact(given: Mapping[Path, _T]) -> dict[Path, _T]:
+        return {column_at(schema, path)[0]: value for path, value in given.items()}
+
+    names_at, nullable_at = exact(renamed), exact(nullable)
+    texts_at = {names.CURRENT_DEFAULT: exact(defaults), names.COMMENT: exact(comments)}
 
     def changed(path: Path, column: Field) -> Field:
-        texts = dict(column.metadata)
-        for key, given in ((names.CURRENT_DEFAULT, defaults), (names.COMMENT, comments)):
-            if path in given:
-                texts.pop(key, None)
-                texts |= {} if given[path] is None else {key: given[path]}
-        name, is_nullable = names_at.get(path, column.name), nullable.get(path, column.nullable)
-        return Field(str(name), column.type, bool(is_nullable), texts)
+        texts = {key: value for key, value in column.metadata.items() if path not in texts_at.get(key, {})}
+        texts |= {key: given[path] for key, given in texts_at.items() if given.get(path) is not None}
+        name, is_nullable = names_at.get(path, column.name), nullable_at.get(path, column.nullable)
+        return Field(name, column.type, is_nullable, texts)
 
     after = rebuilt(schema, changed)
     check_no_doubles(after)
     return after
 
 
+def folded(path: Iterable[str]) -> Path:
+    """Gives `path` in lower case: columns are found in any case."""
+    return tuple(name.lower() for name in path)
+
+
 def part_at(schema: Struct, path: Path) -> Part:
     """Gives what is at `path`, in any case, with its exact path. Raises SchemaMismatchError where nothing is."""
-    wanted = tuple(name.lower() for name in path)
-    found = next((part for part in walk(schema) if tuple(name.lower() for name in part.path) == wanted), None)
+    found = next((part for part in walk(schema) if folded(part.path) == folded(path)), None)
     if found is None:
         reason = f"there is no column {dotted(path)}; it has {', '.join(schema.names)}"
         raise _refused(reason, "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
@@ -135,16 +134,16 @@ def check_no_doubles(schema: Struct) -> None:
     """Raises SchemaMismatchError where two columns, or two members of one struct, have names that differ in case."""
     seen: set[Path] = set()
     for path, _ in fields_at(schema):
-        folded = tuple(name.lower() for name in path)
-        if folded in seen:
+        if folded(path) in seen:
             raise _refused(f"it would have two columns {dotted(path)}", "DELTA_DUPLICATE_COLUMNS_FOUND")
-        seen.add(folded)
+        seen.add(folded(path))
 
 
 def check_not_null_enforced(schema: Struct) -> None:
     """Raises SchemaMismatchError for NOT NULL inside a list or map, where Delta-Spark never checks it."""
     for part in walk(schema):
-        inner = _inner(part.type)
+        inside = walk(part.type) if isinstance(part.type, Array | Map) else ()
+        inner = Struct(tuple(Field("", each.type, nullable=True) for each in inside if len(each.path) == 1))
         if inner != all_nullable(inner):
             raise _refused(
                 f"{dotted(part.path)} has a NOT NULL member inside a list or map, which other writers do not check",
@@ -167,60 +166,28 @@ def with_own_names(schema: Struct) -> Struct:
     )
 
 
-def _inner(kind: DataType) -> Struct:
-    """What a list or map has inside, as columns; nothing for other types."""
-    inner: tuple[DataType, ...] = ()
-    match kind:
-        case Array(element):
-            inner = (element,)
-        case Map(key, value):
-            inner = (key, value)
-    return Struct(tuple(Field("", each, nullable=True) for each in inner))
-
-
-def _at(kind: DataType, path: Path, change: Callable[[DataType], DataType]) -> Struct:
-    changed = _changed(kind, path, change)
+def _with_type(schema: Struct, path: Path, kind: DataType) -> Struct:
+    changed = _changed(schema, path, kind)
     if not isinstance(changed, Struct):
         raise TypeError(f"a schema became {changed!r:.60}")
     return changed
 
 
-def _changed(kind: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
-    if not path:
-        return change(kind)
-    name, rest = path[0], path[1:]
+def _changed(kind: DataType, path: Path, new: DataType) -> DataType:
     match kind:
+        case _ if not path:
+            return new
         case Struct(fields):
-            return Struct(
-                tuple(replace(f, type=_changed(f.type, rest, change)) if f.name == name else f for f in fields)
-            )
-        case Array(element) if name == ELEMENT:
-            return replace(kind, element=_changed(element, rest, change))
-        case Map(key, value):
-            if name == KEY:
-                return replace(kind, key=_changed(key, rest, change))
-            return replace(kind, value=_changed(value, rest, change))
+            to, rest = path[0], path[1:]
+            return Struct(tuple(replace(f, type=_changed(f.type, rest, new)) if f.name == to else f for f in fields))
+        case Array(element):
+            return replace(kind, element=_changed(element, path[1:], new))
+        case Map(key) if path[0] == KEY:
+            return replace(kind, key=_changed(key, path[1:], new))
+        case Map(_, value):
+            return replace(kind, value=_changed(value, path[1:], new))
         case _:
             return kind
-
-
-def _members(kind: DataType) -> tuple[Field, ...]:
-    return kind.fields if isinstance(kind, Struct) else ()
-
-
-def _with(column: Field, kind: DataType) -> DataType:
-    return Struct((*_members(kind), column))
-
-
-def _instead(wider: DataType, _: DataType) -> DataType:
-    return wider
-
-
-def _without(name: str, kind: DataType) -> DataType:
-    left = Struct(tuple(member for member in _members(kind) if member.name != name))
-    if not left.fields:
-        raise _refused(f"{name!r} is the only column or member there", "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA")
-    return left
 
 
 def _refused(reason: str, error_class: str | None) -> SchemaMismatchError:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tablefeed.delta.alteration import Alteration
 from tablefeed.delta.commit_info import TableChange
 from tablefeed.delta.new_properties import is_kept
-from tablefeed.delta.property_changes import PropertyChanges
-from tablefeed.delta.schema.column_changes import ColumnChanges, check_not_null_enforced
+from tablefeed.delta.schema.column_changes import check_not_null_enforced, folded
 from tablefeed.delta.schema.schema_faults import dotted
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, naming
+from tablefeed.feed.api.append import texts
 from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.arguments import column_names, location, store_options, text
 from tablefeed.feed.commit.delta_commit import already_exists
@@ -25,13 +25,14 @@ from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.after_commit import look_after, now_ms, surroundings
-from tablefeed.feed.write.alteration import Alteration, altered, constraint_properties
+from tablefeed.feed.write.alteration import altered, constraint_properties
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.existing_rows import check_existing_rows
-from tablefeed.feed.write.restoration import restored_table
 from tablefeed.feed.write.restored import restored
+from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.feed.write.write_rules import WriteRules, column_paths
 from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.outcome import Committed
 from tablefeed.model.schema import Field, Path, Struct
 
@@ -60,7 +61,8 @@ def create(
     feature. The protocol is the lowest one that supports all of this. Raises TableError (DELTA_TABLE_ALREADY_EXISTS)
     if there is a table, also if another writer creates it first; otherwise as `append`.
     """
-    given = {**_texts(properties, "properties"), **constraint_properties(_texts(constraints, "constraints"))}
+    given = texts(properties, argument="properties")
+    given |= constraint_properties(texts(constraints, argument="constraints"))
     partition_by = _names(partition_by, "partition_by")
     rules = WriteRules(properties=given, cluster_by=_paths(cluster_by, "cluster_by"))
     log = open_maintained(location(url), store_options(storage_options))
@@ -75,13 +77,12 @@ def create_table(log: DeltaLog, columns: Struct, *, partition_by: Sequence[str],
     with naming(log.url):
         check_not_null_enforced(columns)
         plan = plan_delta_write(log, None, columns, partition_by=partition_by, kind=WriteKind.DEFINE, rules=rules)
-    kept = {name: value for name, value in plan.configuration.items() if is_kept(name)}
     parameters = {
         "isManaged": "false",
         "description": None,
-        "partitionBy": _json(plan.partition_columns),
-        "clusterBy": _json([dotted(path) for path in rules.cluster_by]),
-        "properties": _json(kept),
+        "partitionBy": plan.partition_columns,
+        "clusterBy": [dotted(path) for path in rules.cluster_by],
+        "properties": {name: value for name, value in plan.configuration.items() if is_kept(name)},
     }
     operation = TableChange(name="CREATE TABLE", parameters=parameters)
     return _committed(log, None, Transaction(plan=plan, files=(), kind=WriteKind.DEFINE, operation=operation))
@@ -130,12 +131,15 @@ def alter(
     Raises ConflictError if another writer changed metadata or protocol meanwhile, InvalidRowsError if a row breaks a
     new rule, and SchemaMismatchError, TableError, UnsupportedFeatureError or OptionError for a change that is refused.
     """
-    columns = ColumnChanges(
+    wanted = Alteration(
+        assigned=texts(set_properties, argument="set_properties"),
+        removed=_names(unset_properties, "unset_properties"),
+        features=_names(enable_features, "enable_features"),
+        new_constraints=texts(add_constraints, argument="add_constraints"),
+        dropped_constraints=_names(drop_constraints, "drop_constraints"),
         dropped=_paths(drop_columns, "drop_columns"),
         added=_new_columns(add_columns),
-        widened={
-            _path(name, "widen_columns"): _type(kind, name) for name, kind in _mapping(widen_columns, "widen_columns")
-        },
+        widened={path: _type(kind, dotted(path)) for path, kind in _by_path(widen_columns, "widen_columns").items()},
         nullable=_either(
             "not_null",
             dict.fromkeys(_paths(set_not_null, "set_not_null"), False),
@@ -143,27 +147,13 @@ def alter(
         ),
         defaults=_either(
             "defaults",
-            {_path(name, "set_defaults"): sql for name, sql in _texts(set_defaults, "set_defaults").items()},
+            _texts_by_path(set_defaults, "set_defaults"),
             dict.fromkeys(_paths(drop_defaults, "drop_defaults")),
         ),
-        comments={
-            _path(name, "set_comments"): None if said is None else text(said, argument="set_comments")
-            for name, said in _mapping(set_comments, "set_comments")
-        },
-        renamed={_path(name, "rename_columns"): _name(new) for name, new in _mapping(rename_columns, "rename_columns")},
+        comments=_texts_by_path(set_comments, "set_comments", or_none=True),
+        renamed={path: _name(new) for path, new in _by_path(rename_columns, "rename_columns").items()},
     )
-    properties = PropertyChanges(
-        assigned=_texts(set_properties, "set_properties"),
-        removed=_names(unset_properties, "unset_properties"),
-        features=_names(enable_features, "enable_features"),
-    )
-    wanted = Alteration(
-        properties=properties,
-        columns=columns,
-        new_constraints=_texts(add_constraints, "add_constraints"),
-        dropped_constraints=_names(drop_constraints, "drop_constraints"),
-    )
-    if wanted == Alteration(properties=PropertyChanges(assigned={}), columns=ColumnChanges()):
+    if wanted == Alteration():
         raise IllegalOptionError(option="alter", value="", explain="must be given at least one change")
     log = open_maintained(location(url), store_options(storage_options))
     return alter_table(log, log.load(), wanted)
@@ -173,20 +163,12 @@ def alter_table(log: DeltaLog, state: Snapshot, wanted: Alteration) -> Committed
     """Alters the table at `log`, which was last seen as `state`; see `alter`."""
     with naming(log.url):
         after = altered(state, wanted)
-        if after.checks_rows:
+        checked = bool(after.checks or after.required)
+        if checked:
             check_existing_rows(state, after.checks, after.required, now_ms=now_ms())
-        plan = plan_delta_write(log, state, state.schema, kind=WriteKind.OPTIMIZE)
-    protocol = None if after.protocol == state.protocol else after.protocol
-    return _committed(
-        log,
-        state,
-        Transaction(
-            plan=replace(plan, metadata=after.metadata, protocol=protocol),
-            files=(),
-            kind=WriteKind.DEFINE_CHECKED if after.checks_rows else WriteKind.DEFINE,
-            operation=after.operation,
-        ),
-    )
+        plan = _plan(state, after.metadata, after.protocol)
+    kind = WriteKind.DEFINE_CHECKED if checked else WriteKind.DEFINE
+    return _committed(log, state, Transaction(plan=plan, files=(), kind=kind, operation=after.operation))
 
 
 def restore(
@@ -226,21 +208,24 @@ def restore_table(newest: Snapshot, earlier: Snapshot, parameters: Mapping[str, 
     """Restores the table that was last seen as `newest`; see `restore`. `parameters` are those of the operation."""
     log = newest.log
     with naming(log.url):
-        table = restored_table(newest, earlier)
-        files = restored(newest, earlier, protocol=table.protocol, domains=table.domains, now_ms=now_ms())
-        plan = plan_delta_write(log, newest, newest.schema, kind=WriteKind.OPTIMIZE)
+        after = restored(newest, earlier, now_ms=now_ms())
+        plan = _plan(newest, after.metadata, after.protocol)
     transaction = Transaction(
-        plan=replace(
-            plan, metadata=table.metadata, protocol=None if table.protocol == newest.protocol else table.protocol
-        ),
+        plan=plan,
         files=(),
         kind=WriteKind.RESTORE,
-        operation=TableChange(name="RESTORE", parameters=parameters, metrics=files.metrics),
-        restored=files,
+        operation=TableChange(name="RESTORE", parameters=parameters, metrics=after.metrics),
+        restored=after,
+        domains=after.domains,
     )
     # The added files are not in the commit as values, so no checksum can be derived from the one before.
     around = replace(surroundings(), on_committed=lambda state, _commit, _removed: look_after(state))
     return _committed(log, newest, transaction, around)
+
+
+def _plan(state: Snapshot, metadata: Metadata, protocol: Protocol) -> DeltaPlan:
+    plan = plan_delta_write(state.log, state, state.schema, kind=WriteKind.OPTIMIZE)
+    return replace(plan, metadata=metadata, protocol=None if protocol == state.protocol else protocol)
 
 
 def _committed(
@@ -301,9 +286,7 @@ def _paths(given: object, argument: str) -> tuple[Path, ...]:
 
 
 def _either(what: str, set_: Mapping[Path, _T], dropped: Mapping[Path, _T]) -> dict[Path, _T]:
-    both = {tuple(name.lower() for name in path) for path in set_} & {
-        tuple(name.lower() for name in path) for path in dropped
-    }
+    both = set(map(folded, set_)) & set(map(folded, dropped))
     if both:
         options = (f"set_{what}", f"drop_{what}")
         raise ConflictingOptionsError(options=options, remedy=f"Both name {dotted(both.pop())}: leave one out.")
@@ -323,15 +306,15 @@ def _names(given: object, argument: str) -> tuple[str, ...]:
     return found
 
 
-def _mapping(given: object, argument: str) -> Iterable[tuple[str, Any]]:
+def _by_path(given: object, argument: str) -> dict[Path, Any]:
     if given is not None and not isinstance(given, Mapping):
         raise IllegalOptionError(option=argument, value=str(given), explain="must be a mapping by name")
-    return () if given is None else [(text(name, argument=argument), value) for name, value in given.items()]
+    return {_path(name, argument): value for name, value in (given or {}).items()}
 
 
-def _texts(given: object, argument: str) -> dict[str, str]:
-    return {name: text(value, argument=f"{argument}[{name!r}]") for name, value in _mapping(given, argument)}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _texts_by_path(given: object, argument: str, *, or_none: bool = False) -> dict[Path, str | None]:
+    found = _by_path(given, argument).items()
+    return {
+        path: None if or_none and given is None else text(given, argument=f"{argument}[{dotted(path)!r}]")
+        for path, given in found
+    }

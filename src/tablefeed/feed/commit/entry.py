@@ -110,7 +110,6 @@ def commit_entry(
         domains=(
             *(() if domain is None else (domain,)),
             *_new_domains(plan, state),
-            *_restored_domains(transaction),
             *transaction.domains,
         ),
         info=info,
@@ -130,10 +129,6 @@ def next_version(state: Snapshot | None) -> Version:
 
 def _new_domains(plan: DeltaPlan, state: Snapshot | None) -> tuple[DomainMetadata, ...]:
     return (clustering_domain(plan.clustered_by),) if state is None and plan.clustered_by else ()
-
-
-def _restored_domains(transaction: Transaction) -> tuple[DomainMetadata, ...]:
-    return () if transaction.restored is None else transaction.restored.domains
 
 
 def _marks_moved(write: DeltaWrite, state: Snapshot | None) -> Metadata | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -78,7 +78,11 @@ class Consumers:
 
     def list(self) -> tuple[Consumer, ...]:
         """Gives all consumers, expired ones too, ordered by their ids."""
-        return tuple(self._each())
+        # Hadoop's checksum files are here too.
+        files = [entry for entry in self._log.store.list(FOLDER) if entry.name.endswith(_SUFFIX)]
+        named = ((entry, entry.name.removesuffix(_SUFFIX)) for entry in files)
+        found = (self._read(entry, name) for entry, name in named if is_id(name))
+        return tuple(consumer for consumer in found if consumer is not None)
 
     def register(
         self, consumer_id: str, *, version: int | None = None, expires_after: timedelta = EXPIRES_AFTER
@@ -97,9 +101,9 @@ class Consumers:
         at = newest if version is None else _version(version)
         if at > newest:
             raise _not_there_yet(at, newest)
-        following = [f.version for f in self._log.listing(at + 1) if f.kind is LogFileKind.COMMIT and f.version > at]
-        if at < newest and min(following, default=None) != at + 1:
-            first = min(following, default=None)
+        following = (f.version for f in self._log.listing(at + 1) if f.kind is LogFileKind.COMMIT and f.version > at)
+        first = min(following, default=None)
+        if at < newest and first != at + 1:
             remedy = "A consumer cannot read it any more. Register at a later version, or at the newest."
             raise LogGapError(url=self._log.url, expected=at + 1, found=first, remedy=remedy)
         self._put(consumer_id, at, expires_after)
@@ -128,10 +132,8 @@ class Consumers:
         is set back to `version`, and keeps its expiry.
         """
         known, at = self.find(consumer_id), _version(version)
-        if known is None:
-            self._put(consumer_id, at, EXPIRES_AFTER)
-        else:
-            self._put(consumer_id, min(at, known.version), known.expires_after)
+        expires_after = EXPIRES_AFTER if known is None else known.expires_after
+        self._put(consumer_id, at if known is None else min(at, known.version), expires_after)
 
     def remove(self, consumer_id: str) -> None:
         """Removes a consumer: nothing is kept for it any more. Does nothing if there is none with that id."""
@@ -149,19 +151,10 @@ class Consumers:
             raise IllegalOptionError(option="consumer_id", value=consumer_id, explain=explain)
         return known
 
-    def _each(self) -> Iterator[Consumer]:
-        for entry in self._log.store.list(FOLDER):
-            consumer_id = entry.name.removesuffix(_SUFFIX)
-            # Hadoop's checksum files are here too.
-            if entry.name.endswith(_SUFFIX) and is_id(consumer_id):
-                found = self._read(entry, consumer_id)
-                if found is not None:
-                    yield found
-
     def _read(self, entry: Entry, consumer_id: str) -> Consumer | None:
         name = _name(consumer_id)
         try:
-            version, expires_after = _parsed(self._log.store.read(name), consumer_id)
+            return _parsed(self._log.store.read(name), entry, consumer_id)
         except ObjectNotFoundError:
             return None  # it was removed after it was listed
         except (LookupError, TypeError, ValueError, OverflowError) as error:
@@ -172,9 +165,6 @@ class Consumers:
                 url=self._log.url,
                 error_class="TABLEFEED_CONSUMER_UNREADABLE",
             ) from error
-        return Consumer(
-            consumer_id=consumer_id, version=version, expires_after=expires_after, reported_at_ms=entry.modified_ms
-        )
 
     def _put(self, consumer_id: str, version: Version, expires_after: timedelta) -> None:
         days = expires_after / timedelta(days=1)
@@ -183,15 +173,17 @@ class Consumers:
         self._log.store.replace(_name(consumer_id), orjson.dumps(found), within=Within(directory=""))
 
 
-def _parsed(data: bytes, consumer_id: str) -> tuple[Version, timedelta]:
+def _parsed(data: bytes, entry: Entry, consumer_id: str) -> Consumer:
     """Gives what the file of `consumer_id` says. Raises LookupError, TypeError, ValueError and OverflowError."""
     found = orjson.loads(data)
-    version, expires_after = found["version"], timedelta(days=found["expiresAfterDays"])
+    version, expires_after = Version(found["version"]), timedelta(days=found["expiresAfterDays"])
     if (found["format"], found["consumerId"]) != (FORMAT, consumer_id):
         raise ValueError("another format or another consumer")
     if type(version) is not int or version < -1 or not timedelta(0) < expires_after <= _LONGEST:
         raise ValueError("no version or no time to expire after")
-    return Version(version), expires_after
+    return Consumer(
+        consumer_id=consumer_id, version=version, expires_after=expires_after, reported_at_ms=entry.modified_ms
+    )
 
 
 # --- what upkeep asks ----------------------------------------------------------------------------------------------

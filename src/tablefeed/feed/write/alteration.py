@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tablefeed.delta import features, names, row_tracking
+from tablefeed.delta.alteration import Alteration, constraint, operation_of
 from tablefeed.delta.commit_info import TableChange
 from tablefeed.delta.properties import TableProperties, column_names
-from tablefeed.delta.property_changes import PropertyChanges, changed_properties
+from tablefeed.delta.property_changes import changed_properties
 from tablefeed.delta.schema.column_changes import (
-    ColumnChanges,
     check_not_null_enforced,
     column_at,
     described_anew,
+    folded,
     with_columns,
     with_own_names,
     with_wider_types,
@@ -32,7 +33,6 @@ from tablefeed.delta.stats.clustering import check_clustered
 from tablefeed.delta.stats.indexed_columns import check_indexed
 from tablefeed.errors import TABLE, IllegalOptionError, SchemaMismatchError, TableError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.write.alter_operation import operation_of
 from tablefeed.feed.write.delta_plan import clustering_of
 from tablefeed.feed.write.evolution import (
     check_has_columns,
@@ -55,16 +55,6 @@ _UNMAPPED = {True: ("dropped", "DELTA_UNSUPPORTED_DROP_COLUMN"), False: ("rename
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alteration:
-    """What one call changes about a table. Every part names columns as they are before the call."""
-
-    properties: PropertyChanges
-    columns: ColumnChanges
-    new_constraints: Mapping[str, str] = field(default_factory=dict)
-    dropped_constraints: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Altered:
     """The table's metadata and protocol after an alteration, and what existing rows must be checked for.
 
@@ -77,11 +67,6 @@ class Altered:
     required: tuple[Path, ...]
     operation: TableChange
 
-    @property
-    def checks_rows(self) -> bool:
-        """Whether the rows must be read."""
-        return bool(self.checks or self.required)
-
 
 def constraint_properties(constraints: Mapping[str, str]) -> dict[str, str]:
     """Gives the table properties of CHECK constraints; their names are in lower case there, as in Delta-Spark."""
@@ -89,7 +74,7 @@ def constraint_properties(constraints: Mapping[str, str]) -> dict[str, str]:
         if not name.strip() or name == _RESERVED_CONSTRAINT:
             explain, error_class = "cannot be the name of a constraint", "DELTA_INVALID_CONSTRAINT_NAME"
             raise IllegalOptionError(option="constraints", value=name, explain=explain, error_class=error_class)
-    return {names.CHECK_CONSTRAINT_PREFIX + name.lower(): sql for name, sql in constraints.items()}
+    return {constraint(name): sql for name, sql in constraints.items()}
 
 
 def altered(table: Snapshot, wanted: Alteration) -> Altered:
@@ -100,20 +85,22 @@ def altered(table: Snapshot, wanted: Alteration) -> Altered:
     as `changed_properties`.
     """
     features.check_writable(table.protocol, table.metadata, removes=False)
-    texts, asked = changed_properties(table.properties, wanted.properties)
+    texts, asked = changed_properties(table.properties, wanted)
     _change_constraints(texts, wanted)
-    properties, columns = TableProperties(texts), wanted.columns
+    properties = TableProperties(texts)
     _check_new_feed(table, properties)
-    _check_columns(table, columns, properties)
-    _keep_in_step(texts, columns)
+    _check_columns(table, wanted, properties)
+    _keep_in_step(texts, wanted)
     # The table after the change of its properties, before that of its columns.
     metadata = replace(table.metadata, configuration=texts)
     protocol = features.raised_protocol(table.protocol, metadata, schema=table.schema, asked=asked)
     base = replace(table, protocol=protocol, metadata=metadata)
     # Only from none to name can the mode have changed.
     begins_mapping = mapping_mode(properties) is not mapping_mode(table.properties)
-    after = _changed_schema(base, columns, begins_mapping=begins_mapping)
-    target = changed(base, after, _partition_columns(table, columns))
+    after = _changed_schema(base, wanted, begins_mapping=begins_mapping)
+    renamed = {column_at(table.schema, path)[0]: name for path, name in wanted.renamed.items()}
+    partition_columns = tuple(renamed.get((name,), name) for name in table.metadata.partition_columns)
+    target = changed(base, after, partition_columns)
     metadata = target.metadata or base.metadata
     if target.schema == table.schema:
         metadata = replace(metadata, schema_string=table.metadata.schema_string)
@@ -123,35 +110,23 @@ def altered(table: Snapshot, wanted: Alteration) -> Altered:
         metadata = replace(metadata, configuration=kept)
     _check_result(table, target, protocol, metadata)
     checks = tuple(Check(name=name.lower(), expression=sql) for name, sql in wanted.new_constraints.items())
-    _check_rules(table.schema, checks, columns)
-    nulls = [column_at(table.schema, path) for path, nullable in columns.nullable.items() if not nullable]
+    _check_rules(table.schema, checks, wanted)
+    nulls = [column_at(table.schema, path) for path, nullable in wanted.nullable.items() if not nullable]
     return Altered(
         metadata=metadata,
         protocol=protocol,
         checks=checks,
         required=tuple(path for path, column in nulls if column.nullable),
-        operation=operation_of(
-            wanted.properties,
-            columns,
-            target.schema,
-            added_constraints=wanted.new_constraints,
-            dropped_constraints={
-                name: table.properties.texts[_constraint(name)] for name in wanted.dropped_constraints
-            },
-        ),
+        operation=operation_of(wanted, table.properties.texts, target.schema),
     )
 
 
 # --- properties and constraints --------------------------------------------------------------------------------------
 
 
-def _constraint(name: str) -> str:
-    return names.CHECK_CONSTRAINT_PREFIX + name.lower()
-
-
 def _change_constraints(texts: dict[str, str], wanted: Alteration) -> None:
     for name in wanted.dropped_constraints:
-        if texts.pop(_constraint(name), None) is None:
+        if texts.pop(constraint(name), None) is None:
             raise TableError(
                 f"{TABLE} has no constraint {name!r} to drop. Nothing was changed. Leave it out.",
                 error_class="DELTA_CONSTRAINT_DOES_NOT_EXIST",
@@ -177,20 +152,16 @@ def _check_new_feed(table: Snapshot, properties: TableProperties) -> None:
         )
 
 
-def _keep_in_step(texts: dict[str, str], columns: ColumnChanges) -> None:
+def _keep_in_step(texts: dict[str, str], wanted: Alteration) -> None:
     """Renames and drops columns in the property that says which have statistics, as Delta-Spark does."""
     listed = column_names(texts.get(names.INDEXED_COLUMNS, ""))
-    if not listed or not (columns.renamed or columns.dropped):
+    if not listed or not (wanted.renamed or wanted.dropped):
         return
-    dropped = [_folded(path) for path in columns.dropped]
-    kept = [path for path in listed if not any(_folded(path)[: len(each)] == each for each in dropped)]
-    renamed = {_folded(path): name for path, name in columns.renamed.items()}
-    paths = ([renamed.get(_folded(path[: i + 1]), name) for i, name in enumerate(path)] for path in kept)
+    dropped = [folded(path) for path in wanted.dropped]
+    kept = [path for path in listed if not any(folded(path)[: len(each)] == each for each in dropped)]
+    renamed = {folded(path): name for path, name in wanted.renamed.items()}
+    paths = ([renamed.get(folded(path[: i + 1]), name) for i, name in enumerate(path)] for path in kept)
     texts[names.INDEXED_COLUMNS] = ",".join(".".join(map(_quoted, path)) for path in paths)
-
-
-def _folded(path: Path | list[str]) -> Path:
-    return tuple(name.lower() for name in path)
 
 
 def _quoted(name: str) -> str:
@@ -200,14 +171,14 @@ def _quoted(name: str) -> str:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def _changed_schema(table: Snapshot, columns: ColumnChanges, *, begins_mapping: bool) -> Struct:
+def _changed_schema(table: Snapshot, wanted: Alteration, *, begins_mapping: bool) -> Struct:
     """The schema after the change; `table` has its new properties already."""
     # Files that were written before the columns were mapped have their names.
     schema = with_own_names(table.schema) if begins_mapping else table.schema
-    kept = without_columns(schema, columns.dropped)
-    for column in columns.added.values():
+    kept = without_columns(schema, wanted.dropped)
+    for column in wanted.added.values():
         refuse_void(column)
-    wider = with_wider_types(kept, columns.widened)
+    wider = with_wider_types(kept, wanted.widened)
     if widened := widened_columns(kept, wider):
         if not features.is_type_widening_enabled(table.protocol, table.properties):
             raise SchemaMismatchError(
@@ -217,21 +188,27 @@ def _changed_schema(table: Snapshot, columns: ColumnChanges, *, begins_mapping: 
             )
         check_widened(widened, table)
         wider = with_type_changes(kept, wider)
-    return described_anew(with_columns(wider, columns.added), columns)
+    return described_anew(
+        with_columns(wider, wanted.added),
+        nullable=wanted.nullable,
+        defaults=wanted.defaults,
+        comments=wanted.comments,
+        renamed=wanted.renamed,
+    )
 
 
-def _check_columns(table: Snapshot, columns: ColumnChanges, properties: TableProperties) -> None:
+def _check_columns(table: Snapshot, wanted: Alteration, properties: TableProperties) -> None:
     """Refuses to rename, drop or change a column on which something of the table depends."""
     schema = table.schema
-    if mapping_mode(properties) is MappingMode.NONE and (columns.dropped or columns.renamed):
-        what, error_class = _UNMAPPED[bool(columns.dropped)]
+    if mapping_mode(properties) is MappingMode.NONE and (wanted.dropped or wanted.renamed):
+        what, error_class = _UNMAPPED[bool(wanted.dropped)]
         raise UnsupportedFeatureError(
             f"No column of {TABLE} can be {what}: its columns are not mapped, so files find them by name. Nothing was "
             f"changed. Set {names.COLUMN_MAPPING_MODE} to name, in the same call if you like.",
             features=("columnMapping",),
             error_class=error_class,
         )
-    gone = [column_at(schema, path)[0] for path in columns.dropped]
+    gone = [column_at(schema, path)[0] for path in wanted.dropped]
     partitions = [path for path in gone if path[0] in table.metadata.partition_columns]
     if partitions:
         raise _depended_on(partitions[0], "the table is partitioned by it", "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN")
@@ -239,16 +216,16 @@ def _check_columns(table: Snapshot, columns: ColumnChanges, properties: TablePro
     for path in gone:
         if tuple(physical_name(f) for f in fields_along(schema, path, is_named=lambda f, n: f.name == n)) in clustered:
             raise _depended_on(path, "the table is clustered by it", "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN")
-    for path in (*gone, *(column_at(schema, path)[0] for path in columns.renamed)):
+    for path in (*gone, *(column_at(schema, path)[0] for path in wanted.renamed)):
         for sql, error_class in _expressions(schema, properties, dropped=gone):
             if mentions(sql, path[-1]):
                 raise _depended_on(path, f"an expression names it ({sql})", error_class)
-    for path in (*columns.widened, *columns.nullable, *columns.defaults):
+    for path in (*wanted.widened, *wanted.nullable, *wanted.defaults):
         column = column_at(schema, path[:1])[1]
         if any(key.startswith(names.IDENTITY_PREFIX) for key in column.metadata):
             what = "its values are generated (IDENTITY)"
             raise _depended_on(path, what, "DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED")
-    for path in columns.defaults:
+    for path in wanted.defaults:
         if len(path) > 1 or names.GENERATION_EXPRESSION in column_at(schema, path)[1].metadata:
             raise _depended_on(path, "only a column that is not generated, and no member, has a default", None)
 
@@ -270,11 +247,6 @@ def _depended_on(path: Path, why: str, error_class: str | None) -> SchemaMismatc
     )
 
 
-def _partition_columns(table: Snapshot, columns: ColumnChanges) -> tuple[str, ...]:
-    renamed = {column_at(table.schema, path)[0]: name for path, name in columns.renamed.items()}
-    return tuple(renamed.get((name,), name) for name in table.metadata.partition_columns)
-
-
 # --- the result ------------------------------------------------------------------------------------------------------
 
 
@@ -290,9 +262,9 @@ def _check_result(table: Snapshot, target: Target, protocol: Protocol, metadata:
     features.check_writable(protocol, metadata, removes=False)
 
 
-def _check_rules(schema: Struct, checks: tuple[Check, ...], columns: ColumnChanges) -> None:
+def _check_rules(schema: Struct, checks: tuple[Check, ...], wanted: Alteration) -> None:
     """Raises UnsupportedExpressionError for a new constraint or default that no writer here could evaluate."""
-    defaults = {column_at(schema, path)[1].name: sql for path, sql in columns.defaults.items() if sql is not None}
+    defaults = {column_at(schema, path)[1].name: sql for path, sql in wanted.defaults.items() if sql is not None}
     if checks or defaults:
         rules = TableRules(checks=checks, defaults=defaults)
         check_kept(Kept(rules=rules, absent=frozenset(defaults), partition_by=(), zone=None, now_ms=0), schema)

@@ -1,34 +1,52 @@
-"""The files of an earlier version in place of the live ones: what a restore adds and removes.
+"""What a restore makes of a table: the schema and properties of the earlier version, and its files.
 
-The keys of both versions' files are kept in Arrow columns; a line of the commit is made from columns too, so no Python
-object is built for a file, except to look whether a file that comes back is still there.
+As by Delta-Spark's RESTORE (RestoreTableCommand.scala): nothing that writers count up ever falls, so the features of
+the protocol, ids of columns, marks of identity columns and of row ids stay. The keys of both versions' files are kept
+in Arrow columns; a line of the commit is made from columns too, so no Python object is built for a file, except to look
+whether a file that comes back is still there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tablefeed.delta import row_tracking
+from tablefeed.delta import features, names, row_tracking
 from tablefeed.delta.deletion_vectors import BadVectorError, stored_at
+from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.removes import Addition, Removal
-from tablefeed.errors import DataFileError, ObjectNotFoundError, UnsupportedFeatureError
+from tablefeed.delta.schema.column_mapping import mapping_mode
+from tablefeed.delta.schema.identity import identity_columns, with_high_water_marks
+from tablefeed.delta.schema.schema_string import format_schema
+from tablefeed.delta.stats.clustering import clustering_domain
+from tablefeed.errors import TABLE, DataFileError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.table_files import TableFiles
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.model.actions import AddFile, DeletionVector, DomainMetadata, Protocol
+from tablefeed.feed.write.delta_plan import clustering_of
+from tablefeed.model.actions import AddFile, DeletionVector, DomainMetadata, Metadata, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_KEPT = (
+    names.MATERIALIZED_ROW_ID_COLUMN,
+    names.MATERIALIZED_ROW_VERSION_COLUMN,
+    names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION,
+    names.IN_COMMIT_TIMESTAMPS_SINCE_TIME,
+)
+"""Properties that describe the log and its files so far; an earlier value would be wrong."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """The adds and removes of a restore, its domains, and how many files and bytes the table then has."""
+    """The table after a restore. `domains` are those that change; `addition` and `removal` are the changed files."""
 
+    metadata: Metadata
+    protocol: Protocol
+    domains: tuple[DomainMetadata, ...]
     addition: Addition
     removal: Removal
-    domains: tuple[DomainMetadata, ...]
     file_count: int
     size_bytes: int
 
@@ -51,16 +69,16 @@ class Restored:
         }
 
 
-def restored(
-    newest: Snapshot, earlier: Snapshot, *, protocol: Protocol, domains: tuple[DomainMetadata, ...], now_ms: int
-) -> Restored:
-    """Gives what puts the files of `earlier` in place of those of `newest`; `protocol` is the table's afterwards.
+def restored(newest: Snapshot, earlier: Snapshot, *, now_ms: int) -> Restored:
+    """Gives the table `newest` after it is restored to `earlier`. A file with another deletion vector is another file.
 
-    A file with another deletion vector is another file. Raises DataFileError where a file or vector that comes back is
-    gone, UnsupportedFeatureError where such a file has no row ids and the table needs them.
+    Raises AppendOnlyError where rows must not be removed, UnsupportedFeatureError for a table that cannot be written
+    before or after, where column mapping was turned on, off or changed in between, and where a file that comes back has
+    no row ids and the table needs them; DataFileError where such a file or its vector is gone.
     """
     import pyarrow.compute as pc
 
+    metadata, protocol = _described(newest, earlier)
     addition, removal = Addition(), Removal(deletion_timestamp_ms=now_ms)
     live, wanted = _keys(newest), _keys(earlier)
     file_count = size_bytes = 0
@@ -79,7 +97,52 @@ def restored(
         addition.take(back)
     for batch in newest.live_files():
         removal.take(batch.filter(pc.invert(pc.is_in(batch["key"], value_set=wanted))))
-    return Restored(addition=addition, removal=removal, domains=domains, file_count=file_count, size_bytes=size_bytes)
+    clustered = clustering_of(earlier)
+    return Restored(
+        metadata=metadata,
+        protocol=protocol,
+        domains=() if clustered == clustering_of(newest) else (clustering_domain(clustered),),
+        addition=addition,
+        removal=removal,
+        file_count=file_count,
+        size_bytes=size_bytes,
+    )
+
+
+def _described(newest: Snapshot, earlier: Snapshot) -> tuple[Metadata, Protocol]:
+    features.check_writable(newest.protocol, newest.metadata, removes=True)
+    if mapping_mode(newest.properties) is not mapping_mode(earlier.properties):
+        raise UnsupportedFeatureError(
+            f"{TABLE} cannot be restored to version {earlier.version}: its column mapping was changed since. Nothing "
+            "was written. Restore to a version after that change.",
+            features=("columnMapping",),
+            error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+        )
+    now, then = newest.metadata.configuration, earlier.metadata.configuration
+    texts = {name: text for name, text in then.items() if name not in _KEPT}
+    texts |= {name: now[name] for name in _KEPT if name in now}
+    if names.MAX_COLUMN_ID in now:
+        largest = (TableProperties(each).largest_column_id for each in (now, then))
+        texts[names.MAX_COLUMN_ID] = max(largest, key=lambda text: int(text) if text.isdigit() else 0)
+    metadata = replace(earlier.metadata, schema_string=_schema_string(newest, earlier), configuration=texts)
+    protocol = features.merged_protocol(newest.protocol, earlier.protocol)
+    features.check_writable(protocol, metadata, removes=False)
+    return metadata, protocol
+
+
+def _schema_string(newest: Snapshot, earlier: Snapshot) -> str:
+    """The earlier schema, with the mark of each identity column where it is now, if that is further."""
+    now = {column.name: column for column in identity_columns(newest.schema, partition_columns=())}
+    marks: dict[str, int] = {}
+    for column in identity_columns(earlier.schema, partition_columns=()):
+        known = now.get(column.name)
+        if known is not None and known.high_water_mark is not None and known.step * column.step > 0:
+            before = column.high_water_mark
+            further = before is None or (known.high_water_mark - before) * column.step > 0
+            marks |= {column.name: known.high_water_mark} if further else {}
+    if not marks:
+        return earlier.metadata.schema_string
+    return format_schema(with_high_water_marks(earlier.schema, marks))
 
 
 def _keys(table: Snapshot) -> pa.Array:
