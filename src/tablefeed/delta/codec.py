@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import orjson
 
 from tablefeed.delta import fields, names
-from tablefeed.delta.fields import BadActionError
 from tablefeed.errors import CorruptLogError
+from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import Commit, DomainMetadata, Facts, FileAction, Metadata, Protocol, Txn, Version
 
 FILE_ACTIONS = frozenset({names.ADD, names.REMOVE, names.CDC})

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from tablefeed.delta import fields, names
 from tablefeed.delta.adds import map_of, read_adds, runs
 from tablefeed.delta.codec import FILE_ACTIONS, Gathered, read_lines
-from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.paths import decode_path
 from tablefeed.errors import CorruptLogError
+from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import AddFile, Commit, DeletionVector, Version
 
 STRING_MAP: pa.DataType = pa.map_(pa.string(), pa.string())

@@ -7,12 +7,29 @@ names are checked strictly, other fields are ignored. A fault raises `BadActionE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 from tablefeed.delta import names
 from tablefeed.delta.paths import decode_path
+from tablefeed.model.action_fields import (
+    PROTOCOL,
+    TXN,
+    BadActionError,
+    Field,
+    JsonObject,
+    read_boolean,
+    read_fields,
+    read_integer,
+    read_long,
+    read_object,
+    read_partition_values,
+    read_text,
+    read_text_map,
+    read_texts,
+    write_fields,
+)
 from tablefeed.model.actions import (
     AddFile,
     CdcFile,
@@ -31,100 +48,6 @@ EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
 STORAGE_TYPES = ("u", "i", "p")
 """Where a deletion vector may be ("Deletion Vector Descriptor Schema")."""
 
-JsonObject = Mapping[str, Any]  # Any: what JSON can hold, before a table below has checked it
-
-
-class BadActionError(ValueError):
-    """The field at `path` is not what the protocol says. Never leaves `delta`: callers raise CorruptLogError."""
-
-    def __init__(self, reason: str, *path: str) -> None:
-        self.reason, self.path = reason, path
-        super().__init__(f"{'.'.join(path)} {reason}")
-
-    def of(self, action: str) -> str:
-        """The text of the fault, with `action` before the path."""
-        return str(BadActionError(self.reason, action, *self.path))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
-    wire: str
-    attribute: str
-    read: Callable[[Any], object]
-    write: Callable[[Any], object] = lambda value: value
-    required: bool = False
-
-
-def _read(table: tuple[_Field, ...], values: JsonObject) -> dict[str, Any]:
-    """The attributes that `values` gives; what is absent or null is left to the model's defaults."""
-    attributes: dict[str, Any] = {}
-    for field in table:
-        value = values.get(field.wire)
-        if value is not None:
-            try:
-                attributes[field.attribute] = field.read(value)
-            except BadActionError as bad:
-                raise BadActionError(bad.reason, field.wire, *bad.path) from None
-        elif field.required:
-            raise BadActionError("is missing", field.wire)
-    return attributes
-
-
-def _write(table: tuple[_Field, ...], action: object) -> dict[str, object]:
-    values = ((field, getattr(action, field.attribute)) for field in table)
-    return {field.wire: field.write(value) for field, value in values if value is not None}
-
-
-def _string(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    raise BadActionError(f"is {value!r:.60}, not a string")
-
-
-def _boolean(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise BadActionError(f"is {value!r:.60}, not a boolean")
-
-
-def _long(value: object) -> int:
-    # In Python bool is an int; for numbers beyond 64 bits the parser returns floats.
-    if type(value) is int and -(2**63) <= value < 2**63:
-        return value
-    raise BadActionError(f"is {value!r:.60}, not a 64-bit integer")
-
-
-def _integer(value: object) -> int:
-    if type(value) is int and -(2**31) <= value < 2**31:
-        return value
-    raise BadActionError(f"is {value!r:.60}, not a 32-bit integer")
-
-
-def _object(value: object) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    raise BadActionError(f"is {value!r:.60}, not an object")
-
-
-def _partition_values(value: object) -> dict[str, str | None]:
-    values = _object(value)
-    return {column: None if text is None else _string(text) for column, text in values.items()}
-
-
-def _string_map(value: object) -> dict[str, str]:
-    # A null value means the same as an absent key. The protocol allows no null here.
-    return {key: _string(text) for key, text in _object(value).items() if text is not None}
-
-
-def _strings(value: object) -> tuple[str, ...]:
-    if isinstance(value, list):
-        return tuple(_string(text) for text in value)
-    raise BadActionError(f"is {value!r:.60}, not a list of strings")
-
-
-def _string_set(value: object) -> frozenset[str]:
-    return frozenset(_strings(value))
-
 
 def _storage_type(value: object) -> str:
     if value in STORAGE_TYPES:
@@ -134,37 +57,37 @@ def _storage_type(value: object) -> str:
 
 # "Deletion Vector Descriptor Schema"
 _DELETION_VECTOR = (
-    _Field(wire="storageType", attribute="storage_type", read=_storage_type, required=True),
-    _Field(wire="pathOrInlineDv", attribute="path_or_inline", read=_string, required=True),
-    _Field(wire="offset", attribute="offset", read=_integer),
-    _Field(wire="sizeInBytes", attribute="size_bytes", read=_integer, required=True),
-    _Field(wire="cardinality", attribute="cardinality", read=_long, required=True),
+    Field(wire="storageType", attribute="storage_type", read=_storage_type, required=True),
+    Field(wire="pathOrInlineDv", attribute="path_or_inline", read=read_text, required=True),
+    Field(wire="offset", attribute="offset", read=read_integer),
+    Field(wire="sizeInBytes", attribute="size_bytes", read=read_integer, required=True),
+    Field(wire="cardinality", attribute="cardinality", read=read_long, required=True),
 )
 
 
 def read_deletion_vector(value: object) -> DeletionVector:
     """The deletion vector that `value` spells. Raises BadActionError."""
-    return DeletionVector(**{"offset": None, **_read(_DELETION_VECTOR, _object(value))})
+    return DeletionVector(**{"offset": None, **read_fields(_DELETION_VECTOR, read_object(value))})
 
 
-_VECTOR_FIELD = _Field(
+_VECTOR_FIELD = Field(
     wire="deletionVector",
     attribute="deletion_vector",
     read=read_deletion_vector,
-    write=lambda vector: _write(_DELETION_VECTOR, vector),
+    write=lambda vector: write_fields(_DELETION_VECTOR, vector),
 )
-_PATH = _Field(wire="path", attribute="log_path", read=_string, required=True)
-_DATA_CHANGE = _Field(wire="dataChange", attribute="data_change", read=_boolean, required=True)
-_STATS = _Field(wire="stats", attribute="stats", read=_string)
-_TAGS = _Field(wire="tags", attribute="tags", read=_string_map, write=dict)
-_BASE_ROW_ID = _Field(wire="baseRowId", attribute="base_row_id", read=_long)
-_ROW_COMMIT_VERSION = _Field(wire="defaultRowCommitVersion", attribute="default_row_commit_version", read=_long)
+_PATH = Field(wire="path", attribute="log_path", read=read_text, required=True)
+_DATA_CHANGE = Field(wire="dataChange", attribute="data_change", read=read_boolean, required=True)
+_STATS = Field(wire="stats", attribute="stats", read=read_text)
+_TAGS = Field(wire="tags", attribute="tags", read=read_text_map, write=dict)
+_BASE_ROW_ID = Field(wire="baseRowId", attribute="base_row_id", read=read_long)
+_ROW_COMMIT_VERSION = Field(wire="defaultRowCommitVersion", attribute="default_row_commit_version", read=read_long)
 
 
-_PARTITION_VALUES = _Field(
-    wire="partitionValues", attribute="partition_values", read=_partition_values, write=dict, required=True
+_PARTITION_VALUES = Field(
+    wire="partitionValues", attribute="partition_values", read=read_partition_values, write=dict, required=True
 )
-_SIZE = _Field(wire="size", attribute="size_bytes", read=_long, required=True)
+_SIZE = Field(wire="size", attribute="size_bytes", read=read_long, required=True)
 
 
 # "Add File and Remove File"
@@ -172,20 +95,20 @@ _ADD = (
     _PATH,
     _PARTITION_VALUES,
     _SIZE,
-    _Field(wire="modificationTime", attribute="modified_ms", read=_long, required=True),
+    Field(wire="modificationTime", attribute="modified_ms", read=read_long, required=True),
     _DATA_CHANGE,
     _STATS,
     _TAGS,
     _VECTOR_FIELD,
     _BASE_ROW_ID,
     _ROW_COMMIT_VERSION,
-    _Field(wire="clusteringProvider", attribute="clustering_provider", read=_string),
+    Field(wire="clusteringProvider", attribute="clustering_provider", read=read_text),
 )
 _REMOVE = (
     _PATH,
-    _Field(wire="deletionTimestamp", attribute="deletion_timestamp_ms", read=_long),
+    Field(wire="deletionTimestamp", attribute="deletion_timestamp_ms", read=read_long),
     _DATA_CHANGE,
-    _Field(wire="extendedFileMetadata", attribute="extended_file_metadata", read=_boolean),
+    Field(wire="extendedFileMetadata", attribute="extended_file_metadata", read=read_boolean),
     replace(_PARTITION_VALUES, required=False),
     replace(_SIZE, required=False),
     _TAGS,
@@ -197,56 +120,41 @@ _REMOVE = (
 # "Add CDC File"; its `dataChange` is always false and not in the model.
 _CDC = (_PATH, _PARTITION_VALUES, _SIZE, _TAGS)
 
-# "Transaction Identifiers"
-_TXN = (
-    _Field(wire="appId", attribute="app_id", read=_string, required=True),
-    _Field(wire="version", attribute="txn_version", read=_long, required=True),
-    _Field(wire="lastUpdated", attribute="last_updated_ms", read=_long),
-)
-
-# "Protocol Evolution"
-_PROTOCOL = (
-    _Field(wire="minReaderVersion", attribute="min_reader_version", read=_integer, required=True),
-    _Field(wire="minWriterVersion", attribute="min_writer_version", read=_integer, required=True),
-    _Field(wire="readerFeatures", attribute="reader_features", read=_string_set, write=sorted),
-    _Field(wire="writerFeatures", attribute="writer_features", read=_string_set, write=sorted),
-)
-
 # "Domain Metadata"
 _DOMAIN = (
-    _Field(wire="domain", attribute="domain", read=_string, required=True),
-    _Field(wire="configuration", attribute="configuration", read=_string, required=True),
-    _Field(wire="removed", attribute="removed", read=_boolean, required=True),
+    Field(wire="domain", attribute="domain", read=read_text, required=True),
+    Field(wire="configuration", attribute="configuration", read=read_text, required=True),
+    Field(wire="removed", attribute="removed", read=read_boolean, required=True),
 )
 
 # "Sidecar File Information", "Checkpoint Metadata"
 _SIDECAR = (
-    _Field(wire="path", attribute="path", read=_string, required=True),
-    _Field(wire="sizeInBytes", attribute="size_bytes", read=_long, required=True),
-    _Field(wire="modificationTime", attribute="modified_ms", read=_long, required=True),
+    Field(wire="path", attribute="path", read=read_text, required=True),
+    Field(wire="sizeInBytes", attribute="size_bytes", read=read_long, required=True),
+    Field(wire="modificationTime", attribute="modified_ms", read=read_long, required=True),
 )
-_CHECKPOINT_METADATA = (_Field(wire="version", attribute="version", read=_long, required=True),)
+_CHECKPOINT_METADATA = (Field(wire="version", attribute="version", read=read_long, required=True),)
 
 # "Format Specification": in the model these are attributes of the metadata itself.
 _FORMAT = (
-    _Field(wire="provider", attribute="format_provider", read=_string, required=True),
-    _Field(wire="options", attribute="format_options", read=_string_map, write=dict),
+    Field(wire="provider", attribute="format_provider", read=read_text, required=True),
+    Field(wire="options", attribute="format_options", read=read_text_map, write=dict),
 )
 
 # "Change Metadata"; `format` is written between the two.
 _METADATA_HEAD = (
-    _Field(wire="id", attribute="table_id", read=_string, required=True),
-    _Field(wire="name", attribute="name", read=_string),
-    _Field(wire="description", attribute="description", read=_string),
+    Field(wire="id", attribute="table_id", read=read_text, required=True),
+    Field(wire="name", attribute="name", read=read_text),
+    Field(wire="description", attribute="description", read=read_text),
 )
-_METADATA_FORMAT = _Field(
-    wire="format", attribute="format", read=lambda value: _read(_FORMAT, _object(value)), required=True
+_METADATA_FORMAT = Field(
+    wire="format", attribute="format", read=lambda value: read_fields(_FORMAT, read_object(value)), required=True
 )
 _METADATA_TAIL = (
-    _Field(wire="schemaString", attribute="schema_string", read=_string),
-    _Field(wire="partitionColumns", attribute="partition_columns", read=_strings, write=list, required=True),
-    _Field(wire="configuration", attribute="configuration", read=_string_map, write=dict),
-    _Field(wire="createdTime", attribute="created_ms", read=_long),
+    Field(wire="schemaString", attribute="schema_string", read=read_text),
+    Field(wire="partitionColumns", attribute="partition_columns", read=read_texts, write=list, required=True),
+    Field(wire="configuration", attribute="configuration", read=read_text_map, write=dict),
+    Field(wire="createdTime", attribute="created_ms", read=read_long),
 )
 _METADATA = (*_METADATA_HEAD, _METADATA_FORMAT, *_METADATA_TAIL)
 _METADATA_NAMES = frozenset(field.wire for field in _METADATA)
@@ -264,12 +172,12 @@ DELETION_VECTOR_FIELDS: Mapping[str, str] = {field.attribute: field.wire for fie
 
 _Fact = TypeVar("_Fact", Protocol, Txn, DomainMetadata)
 
-_TABLES: Mapping[type, tuple[str, tuple[_Field, ...]]] = {
+_TABLES: Mapping[type, tuple[str, tuple[Field, ...]]] = {
     AddFile: (names.ADD, _ADD),
     RemoveFile: (names.REMOVE, _REMOVE),
     CdcFile: (names.CDC, _CDC),
-    Protocol: (names.PROTOCOL, _PROTOCOL),
-    Txn: (names.TXN, _TXN),
+    Protocol: (names.PROTOCOL, PROTOCOL),
+    Txn: (names.TXN, TXN),
     DomainMetadata: (names.DOMAIN_METADATA, _DOMAIN),
 }
 _FILES: Mapping[str, type[AddFile] | type[RemoveFile] | type[CdcFile]] = {
@@ -282,18 +190,18 @@ _FILES: Mapping[str, type[AddFile] | type[RemoveFile] | type[CdcFile]] = {
 def read_file(action: str, values: JsonObject) -> FileAction:
     """The add, remove or cdc with the fields `values`; `action` is its key. Raises BadActionError."""
     kind = _FILES[action]
-    attributes = _read(_TABLES[kind][1], values)
+    attributes = read_fields(_TABLES[kind][1], values)
     return kind(path=decode_path(attributes["log_path"]), **attributes)
 
 
 def read_fact(kind: type[_Fact], values: JsonObject) -> _Fact:
     """The protocol, txn or domainMetadata with the fields `values`. Raises BadActionError."""
-    return kind(**_read(_TABLES[kind][1], values))
+    return kind(**read_fields(_TABLES[kind][1], values))
 
 
 def read_metadata(values: JsonObject) -> Metadata:
     """The metaData with the fields `values`; unknown fields are kept in `extra`. Raises BadActionError."""
-    attributes = {"schema_string": EMPTY_SCHEMA, **_read(_METADATA, values)}
+    attributes = {"schema_string": EMPTY_SCHEMA, **read_fields(_METADATA, values)}
     attributes |= attributes.pop(_METADATA_FORMAT.attribute)
     return Metadata(**attributes, extra={name: values[name] for name in values if name not in _METADATA_NAMES})
 
@@ -301,24 +209,24 @@ def read_metadata(values: JsonObject) -> Metadata:
 def write_action(action: FileAction | Metadata | Protocol | Txn | DomainMetadata) -> dict[str, dict[str, object]]:
     """The line of `action`: its key and its fields. Features are sorted; unknown fields of a metaData come last."""
     if isinstance(action, Metadata):
-        head, tail = _write(_METADATA_HEAD, action), _write(_METADATA_TAIL, action)
-        return {names.METADATA: {**head, _METADATA_FORMAT.wire: _write(_FORMAT, action), **tail, **action.extra}}
+        head, tail = write_fields(_METADATA_HEAD, action), write_fields(_METADATA_TAIL, action)
+        return {names.METADATA: {**head, _METADATA_FORMAT.wire: write_fields(_FORMAT, action), **tail, **action.extra}}
     key, table = _TABLES[type(action)]
     fixed = {_DATA_CHANGE.wire: False} if isinstance(action, CdcFile) else {}
-    return {key: {**_write(table, action), **fixed}}
+    return {key: {**write_fields(table, action), **fixed}}
 
 
 def read_sidecar(values: JsonObject) -> str:
     """The path of the sidecar that `values` spell, as logged. Raises BadActionError."""
-    return str(_read(_SIDECAR, values)["path"])
+    return str(read_fields(_SIDECAR, values)["path"])
 
 
 def read_checkpoint_version(values: JsonObject) -> int:
     """The version in the checkpointMetadata that `values` spell. Raises BadActionError."""
-    return int(_read(_CHECKPOINT_METADATA, values)["version"])
+    return int(read_fields(_CHECKPOINT_METADATA, values)["version"])
 
 
 def read_in_commit_timestamp(info: JsonObject) -> int | None:
     """The in-commit timestamp of a commitInfo, None where it has none. Raises BadActionError."""
-    field = _Field(wire=names.IN_COMMIT_TIMESTAMP, attribute=names.IN_COMMIT_TIMESTAMP, read=_long)
-    return _read((field,), info).get(names.IN_COMMIT_TIMESTAMP)
+    field = Field(wire=names.IN_COMMIT_TIMESTAMP, attribute=names.IN_COMMIT_TIMESTAMP, read=read_long)
+    return read_fields((field,), info).get(names.IN_COMMIT_TIMESTAMP)

@@ -14,9 +14,10 @@ from typing import Any
 import orjson
 
 from tablefeed.delta import names
-from tablefeed.delta.fields import BadActionError, read_fact, write_action
+from tablefeed.delta.fields import read_fact, write_action
 from tablefeed.delta.schema.schema_string import format_schema, parse_schema
 from tablefeed.errors import TABLE, LogError, SchemaLogError, UnsupportedFeatureError
+from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import Metadata, Protocol, Version
 from tablefeed.model.schema import Struct
 

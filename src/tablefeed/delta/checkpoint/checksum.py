@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import orjson
 
 from tablefeed.delta import fields
-from tablefeed.delta.fields import BadActionError
+from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import Facts, Metadata, Protocol
 
 

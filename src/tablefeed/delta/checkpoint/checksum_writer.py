@@ -15,9 +15,9 @@ from typing import Any
 import orjson
 
 from tablefeed.delta import fields, names
-from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.paths import file_key
 from tablefeed.delta.properties import MOST_LEAVES, TableProperties
+from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import AddFile, Commit, DeletionVector, Facts, RemoveFile
 
 MOST_TXNS, MOST_DOMAINS, MOST_FILES = 100, 10, 50

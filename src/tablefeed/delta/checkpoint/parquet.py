@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from tablefeed.delta import fields, names
 from tablefeed.delta.columns import DELETION_VECTOR, FILE_COLUMNS, STRING_MAP, file_keys
-from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.stats.stats_columns import texts_of
+from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.limits import MOST_IN_A_LIST
 
 

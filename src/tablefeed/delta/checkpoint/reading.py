@@ -19,9 +19,9 @@ from tablefeed.delta import fields, names
 from tablefeed.delta.checkpoint.parquet import CheckpointParquet
 from tablefeed.delta.codec import Gathered, read_lines
 from tablefeed.delta.columns import FileRows
-from tablefeed.delta.fields import BadActionError
 from tablefeed.delta.paths import below_root, decode_path
 from tablefeed.errors import CorruptLogError
+from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import Facts
 from tablefeed.model.logfile import LogFile, LogFileKind
 

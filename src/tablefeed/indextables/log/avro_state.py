@@ -17,7 +17,8 @@ import pyarrow as pa
 from tablefeed.errors import CorruptLogError, LogError, UnsupportedFeatureError
 from tablefeed.indextables import names
 from tablefeed.indextables.log import avro_file, columns, fields, schema_registry
-from tablefeed.indextables.log.fields import BadActionError
+from tablefeed.model import action_fields
+from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import Facts, Metadata, Protocol, Version
 
 FORMAT_VERSION = 1
@@ -92,7 +93,7 @@ def decode_state(data: bytes, *, version: Version, url: str, log_file: str) -> S
         raise CorruptLogError(f"it holds {len(records)} records instead of one", url=url, log_file=log_file)
     record = records[0]
     with fields.corrupt_if_bad(url=url, log_file=log_file):
-        found = fields.read_long(record.get("formatVersion"))
+        found = action_fields.read_long(record.get("formatVersion"))
         if found > FORMAT_VERSION:
             raise UnsupportedFeatureError(
                 f"{url} cannot be read: {log_file} has format version {found}, but only up to {FORMAT_VERSION} is "
@@ -170,7 +171,7 @@ def _state(record: avro_file.Record, version: Version) -> State:
         raise BadActionError("is not a list of manifests", "manifests")
     return State(
         version=version,
-        **{"total_bytes": 0, **fields.read_values(fields.STATE, record)},
+        **{"total_bytes": 0, **action_fields.read_fields(fields.STATE, record)},
         manifests=tuple(_manifest(each, version) for each in manifests),
         tombstones=_texts(record.get("tombstones")),
         registry=schema_registry.registry_of(_text_map(record.get("schemaRegistry"))),
@@ -179,7 +180,7 @@ def _state(record: avro_file.Record, version: Version) -> State:
 
 
 def _manifest(record: avro_file.Record, version: Version) -> Manifest:
-    values = fields.read_values(fields.MANIFEST, record)
+    values = action_fields.read_fields(fields.MANIFEST, record)
     path = values["path"]
     name = names.manifest_name(path, version=version)
     if name is None:
@@ -217,7 +218,7 @@ def _metadata(text: Any) -> Metadata | None:  # Any: as decoded
     if text is None:
         return None
     try:
-        values = orjson.loads(fields.read_text(text))
+        values = orjson.loads(action_fields.read_text(text))
         values = values.get(names.METADATA, values)
         return fields.read_metadata(values)
     except BadActionError as bad:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.indextables.log import fields
+from tablefeed.model import action_fields
 from tablefeed.model.actions import AddFile, Commit
 from tablefeed.model.split import Split
 
@@ -62,13 +63,13 @@ FILE_COLUMNS: pa.Schema = pa.schema(
 """
 
 
-def of_entries(entries: Sequence[fields.JsonObject]) -> pa.RecordBatch:
+def of_entries(entries: Sequence[action_fields.JsonObject]) -> pa.RecordBatch:
     """The entries of a manifest, as parsed. Raises BadActionError."""
     # all records of one schema have the same names
     return _batch(entries, [True] * len(entries), present=entries[0].keys() if entries else ())
 
 
-def of_lines(lines: Sequence[tuple[bool, fields.JsonObject]]) -> pa.RecordBatch:
+def of_lines(lines: Sequence[tuple[bool, action_fields.JsonObject]]) -> pa.RecordBatch:
     """The adds (true) and removes (false) of a JSON file, as parsed and in order. Raises BadActionError."""
     return _batch([values for _, values in lines], [is_add for is_add, _ in lines])
 
@@ -150,7 +151,7 @@ _TEXT_OR_NUMBER = ("time_range_start", "time_range_end")
 
 
 def _batch(
-    rows: Sequence[fields.JsonObject], is_add: Sequence[bool], *, present: Collection[str] | None = None
+    rows: Sequence[action_fields.JsonObject], is_add: Sequence[bool], *, present: Collection[str] | None = None
 ) -> pa.RecordBatch:
     """The columns of `rows`; `present` are all names that occur in them, None where that is not known."""
     wires = {name: wire for name, wire in _WIRE.items() if present is None or wire in present}
@@ -158,7 +159,7 @@ def _batch(
         columns = {name: _column(name, [row.get(wire) for row in rows]) for name, wire in wires.items()}
     except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
         _refuse_bad(rows, is_add)
-        raise fields.BadActionError(str(error)) from error
+        raise action_fields.BadActionError(str(error)) from error
     columns |= {name: pa.nulls(len(rows), FILE_COLUMNS.field(name).type) for name in _WIRE if name not in wires}
     adds = pa.array(is_add, pa.bool_())
     if pc.any(pc.and_(columns["partition_values"].is_null(), adds)).as_py():
@@ -169,13 +170,13 @@ def _batch(
         needed = adds if name != "log_path" else pa.repeat(pa.scalar(value=True), len(rows))
         if pc.any(pc.and_(columns[name].is_null(), needed)).as_py():
             _refuse_bad(rows, is_add)
-            raise fields.BadActionError("is missing", _WIRE[name])
+            raise action_fields.BadActionError("is missing", _WIRE[name])
     columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=True)
     columns |= {"is_add": adds, "key": columns["log_path"]}
     return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
 
 
-def _refuse_bad(rows: Sequence[fields.JsonObject], is_add: Sequence[bool]) -> None:
+def _refuse_bad(rows: Sequence[action_fields.JsonObject], is_add: Sequence[bool]) -> None:
     """Raises BadActionError for the first malformed row, found by reading the rows one by one as fields.py does."""
     for row, add in zip(rows, is_add, strict=True):
         (fields.read_add if add else fields.read_remove)(row)

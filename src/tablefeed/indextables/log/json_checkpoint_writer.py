@@ -20,6 +20,7 @@ from tablefeed.indextables import names
 from tablefeed.indextables.log import columns, fields, version_file
 from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.version_file import Writer
+from tablefeed.model import action_fields
 from tablefeed.model.actions import Facts, Version
 
 _KNOWS_PARTS = 3  # the protocol of readers that know parts
@@ -107,10 +108,12 @@ def _head(facts: Facts, writer: Writer) -> list[bytes]:
     if facts.protocol is None or facts.metadata is None:
         raise ValueError("a checkpoint needs a protocol and metadata")
     native = writer is Writer.NATIVE
-    protocol: dict[str, object] = {names.PROTOCOL: fields.write_values(fields.PROTOCOL, facts.protocol, native=native)}
+    protocol: dict[str, object] = {
+        names.PROTOCOL: fields.write_values(action_fields.PROTOCOL, facts.protocol, native=native)
+    }
     if facts.txns:
         protocol[names.TXNS] = [
-            fields.write_values(fields.TXN, txn, native=True) for _, txn in sorted(facts.txns.items())
+            action_fields.write_fields(action_fields.TXN, txn) for _, txn in sorted(facts.txns.items())
         ]
     return [_line(protocol), _line({names.METADATA: fields.write_metadata(facts.metadata, native=native)})]
 

@@ -19,6 +19,7 @@ from tablefeed.indextables import names
 from tablefeed.indextables.log import avro_file, columns, fields, schema_registry
 from tablefeed.indextables.log.avro_state import FORMAT_VERSION, Manifest, State
 from tablefeed.indextables.log.version_file import Writer
+from tablefeed.model import action_fields
 from tablefeed.model.actions import Metadata
 
 
@@ -28,7 +29,7 @@ def encode_state(state: State, *, writer: Writer, sync: bytes, url: str) -> byte
     record = {
         "formatVersion": FORMAT_VERSION,
         "stateVersion": state.version,
-        **fields.write_values(fields.STATE, state, native=True),
+        **action_fields.write_fields(fields.STATE, state),
         "manifests": [_manifest_record(manifest) for manifest in state.manifests],
         "tombstones": state.tombstones.to_pylist(),
         "schemaRegistry": {prefix + key: text for key, text in state.registry.items()},
@@ -80,7 +81,7 @@ def _native_entry(entry: dict[str, Any], mappings: schema_registry.DocMappings) 
 def _manifest_record(manifest: Manifest) -> dict[str, object]:
     bounds = manifest.bounds
     return {
-        **fields.write_values(fields.MANIFEST, manifest, native=True),
+        **action_fields.write_fields(fields.MANIFEST, manifest),
         "partitionBounds": None if bounds is None else {c: {"min": b.low, "max": b.high} for c, b in bounds.items()},
     }
 

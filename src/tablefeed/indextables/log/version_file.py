@@ -18,7 +18,8 @@ import orjson
 from tablefeed.errors import CorruptLogError, UnsupportedFeatureError
 from tablefeed.indextables import names
 from tablefeed.indextables.log import fields
-from tablefeed.indextables.log.fields import BadActionError
+from tablefeed.model import action_fields
+from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import AddFile, Commit, FileAction, Metadata, Protocol, RemoveFile, Txn, Version
 
 _MARKED, _GZIP_CODEC = b"\x01", b"\x01"
@@ -29,8 +30,8 @@ _READ: Mapping[str, Callable[[dict[str, Any]], AddFile | RemoveFile | Metadata |
     names.ADD: fields.read_add,
     names.REMOVE: fields.read_remove,
     names.METADATA: fields.read_metadata,
-    names.PROTOCOL: lambda values: Protocol(**fields.read_values(fields.PROTOCOL, values)),
-    names.TXN: lambda values: Txn(**fields.read_values(fields.TXN, values)),
+    names.PROTOCOL: lambda values: Protocol(**action_fields.read_fields(action_fields.PROTOCOL, values)),
+    names.TXN: lambda values: Txn(**action_fields.read_fields(action_fields.TXN, values)),
 }
 
 
@@ -91,7 +92,7 @@ def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction]
     native = writer is Writer.NATIVE
     lines: list[dict[str, object]] = []
     if commit.protocol is not None:
-        lines.append({names.PROTOCOL: fields.write_values(fields.PROTOCOL, commit.protocol, native=native)})
+        lines.append({names.PROTOCOL: fields.write_values(action_fields.PROTOCOL, commit.protocol, native=native)})
     if commit.metadata is not None:
         lines.append({names.METADATA: fields.write_metadata(commit.metadata, native=native)})
     info = dict(commit.info or {})
@@ -99,7 +100,7 @@ def encode_commit(commit: Commit, *, writer: Writer, first: Iterable[FileAction]
     if info:
         lines.append({names.COMMIT_INFO: info})
     lines += ({names.MERGE_SKIP[0]: skip} for skip in (skips if isinstance(skips, list) else ()))
-    lines += ({names.TXN: fields.write_values(fields.TXN, txn, native=True)} for txn in commit.txns)
+    lines += ({names.TXN: action_fields.write_fields(action_fields.TXN, txn)} for txn in commit.txns)
     of_files = (fields.write_file(file, native=native) for file in chain(first, commit.files))
     files = ({action: values} for action, values in of_files)
     text = b"".join(orjson.dumps(line, default=dict, option=orjson.OPT_APPEND_NEWLINE) for line in chain(lines, files))
