@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,25 +13,9 @@ from tablefeed.delta.json_texts import number_texts, object_texts, string_texts,
 
 def remove_lines(files: pa.RecordBatch, deletion_timestamp_ms: int) -> pa.Buffer:
     """Gives the lines that remove the live `files` (`columns.FILE_COLUMNS`), one for each, in their order."""
-    vectors = files["deletion_vector"]
-    wire = fields.REMOVE_FIELDS
-    # The fields of `fields.write_action`, in its order; as there, null fields are left out.
-    removes = object_texts(
-        {
-            wire["log_path"]: string_texts(files["log_path"]),
-            wire["deletion_timestamp_ms"]: str(deletion_timestamp_ms),
-            wire["data_change"]: "true",
-            wire["extended_file_metadata"]: "true",
-            wire["partition_values"]: texts_of_map(files["partition_values"]),
-            wire["size_bytes"]: number_texts(files["size_bytes"]),
-            wire["tags"]: texts_of_map(files["tags"], null_values=False),
-            wire["deletion_vector"]: _vector_texts(vectors) if vectors.null_count < len(vectors) else None,
-            wire["base_row_id"]: number_texts(files["base_row_id"]),
-            wire["default_row_commit_version"]: number_texts(files["default_row_commit_version"]),
-        },
-        files.num_rows,
-    )
-    return _lines(names.REMOVE, removes)
+    now = {"deletion_timestamp_ms": str(deletion_timestamp_ms), "extended_file_metadata": "true"}
+    wire = {attribute: name for attribute, name in fields.REMOVE_FIELDS.items() if attribute != "stats"}
+    return _lines(names.REMOVE, files, wire, now)
 
 
 def add_lines(files: pa.RecordBatch) -> pa.Buffer:
@@ -37,48 +23,34 @@ def add_lines(files: pa.RecordBatch) -> pa.Buffer:
 
     Deletion vectors, row ids, statistics and tags stay as they are.
     """
-    vectors = files["deletion_vector"]
-    wire = fields.FILE_FIELDS
-    adds = object_texts(
-        {
-            wire["log_path"]: string_texts(files["log_path"]),
-            wire["partition_values"]: texts_of_map(files["partition_values"]),
-            wire["size_bytes"]: number_texts(files["size_bytes"]),
-            wire["modified_ms"]: number_texts(files["modified_ms"]),
-            wire["data_change"]: "true",
-            wire["stats"]: string_texts(files["stats"]),
-            wire["tags"]: texts_of_map(files["tags"], null_values=False),
-            wire["deletion_vector"]: _vector_texts(vectors) if vectors.null_count < len(vectors) else None,
-            wire["base_row_id"]: number_texts(files["base_row_id"]),
-            wire["default_row_commit_version"]: number_texts(files["default_row_commit_version"]),
-            wire["clustering_provider"]: string_texts(files["clustering_provider"]),
-        },
-        files.num_rows,
-    )
-    return _lines(names.ADD, adds)
+    return _lines(names.ADD, files, fields.FILE_FIELDS, {})
 
 
-def _lines(action: str, objects: pa.StringArray) -> pa.Buffer:
+def _lines(action: str, files: pa.RecordBatch, wire: Mapping[str, str], given: Mapping[str, str]) -> pa.Buffer:
+    """The lines that `fields.write_action` writes of `files`, with the texts in `given` in place of their columns."""
+    said = {"data_change": "true", **given}
+    members = {name: said.get(column) or _texts(files, column) for column, name in wire.items()}
+    objects = object_texts(members, files.num_rows)
     lines = pc.binary_join_element_wise(f'{{"{action}":', objects, "}\n", "")
     _, offsets, text = lines.buffers()
     ends = pa.Array.from_buffers(pa.int32(), len(lines) + 1, [None, offsets], offset=lines.offset)
     return text.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py())
 
 
+def _texts(files: pa.RecordBatch, column: str) -> pa.StringArray | None:
+    values = files[column]
+    if pa.types.is_struct(values.type):
+        return _vector_texts(values) if values.null_count < len(values) else None
+    if pa.types.is_map(values.type):
+        return texts_of_map(values, null_values=column == "partition_values")
+    return _plain(values)
+
+
+def _plain(values: pa.Array) -> pa.StringArray:
+    return string_texts(values) if pa.types.is_string(values.type) else number_texts(values)
+
+
 def _vector_texts(vectors: pa.StructArray) -> pa.StringArray:
-    wire = fields.DELETION_VECTOR_FIELDS
-
-    def member(name: str) -> pa.Array:
-        return pc.struct_field(vectors, name)
-
-    texts = object_texts(
-        {
-            wire["storage_type"]: string_texts(member("storage_type")),
-            wire["path_or_inline"]: string_texts(member("path_or_inline")),
-            wire["offset"]: number_texts(member("offset")),
-            wire["size_bytes"]: number_texts(member("size_bytes")),
-            wire["cardinality"]: number_texts(member("cardinality")),
-        },
-        len(vectors),
-    )
-    return pc.if_else(vectors.is_valid(), texts, pa.scalar(None, pa.string()))
+    wire = fields.DELETION_VECTOR_FIELDS.items()
+    members = {name: _plain(pc.struct_field(vectors, attribute)) for attribute, name in wire}
+    return pc.if_else(vectors.is_valid(), object_texts(members, len(vectors)), pa.scalar(None, pa.string()))
