@@ -53,18 +53,7 @@ def decode_commit(data: bytes, *, version: Version, log_file: str, modified_ms: 
     line, for what the protocol does not allow: a line that is not UTF-8, not JSON or not an object; a field that is
     missing or of another type; a number beyond 64 bits; a second metaData or protocol; an empty file.
     """
-    files: list[FileAction] = []
-    gathered = Gathered()
-    line, action = 0, ""
-    try:
-        for line, action, values in read_lines(io.BytesIO(data), log_file=log_file):  # noqa: B007 - named below
-            if action in FILE_ACTIONS:
-                files.append(fields.read_file(action, values))
-            else:
-                gathered.take(action, values)
-    except BadActionError as bad:
-        raise CorruptLogError(bad.of(action), log_file=log_file, line=line) from bad
-    return gathered.commit(files, version=version, modified_ms=modified_ms)
+    return _decoded(io.BytesIO(data), version=version, log_file=log_file, modified_ms=modified_ms, with_files=True)
 
 
 def decode_facts(data: bytes, *, version: Version, log_file: str, modified_ms: int | None) -> Commit:
@@ -75,15 +64,23 @@ def decode_facts(data: bytes, *, version: Version, log_file: str, modified_ms: i
     lines: Iterable[bytes] = io.BytesIO(data)
     if _MORE_THAN_FILE.search(data) is None:
         lines = (b"{}\n" if line.startswith(_FILE_BEGINS) and line.endswith(_FILE_ENDS) else line for line in lines)
+    joined = io.BytesIO(b"".join(lines))
+    return _decoded(joined, version=version, log_file=log_file, modified_ms=modified_ms, with_files=False)
+
+
+def _decoded(data: io.BytesIO, *, version: Version, log_file: str, modified_ms: int | None, with_files: bool) -> Commit:
+    files: list[FileAction] = []
     gathered = Gathered()
     line, action = 0, ""
     try:
-        for line, action, values in read_lines(io.BytesIO(b"".join(lines)), log_file=log_file):  # noqa: B007
+        for line, action, values in read_lines(data, log_file=log_file):  # noqa: B007 - named below
             if action not in FILE_ACTIONS:
                 gathered.take(action, values)
+            elif with_files:
+                files.append(fields.read_file(action, values))
     except BadActionError as bad:
         raise CorruptLogError(bad.of(action), log_file=log_file, line=line) from bad
-    return gathered.commit((), version=version, modified_ms=modified_ms)
+    return gathered.commit(files, version=version, modified_ms=modified_ms)
 
 
 def encode_commit(commit: Commit, removes: Iterable[memoryview] = ()) -> bytes:

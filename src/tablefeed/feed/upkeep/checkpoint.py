@@ -18,9 +18,9 @@ from tablefeed.delta.names import checkpoint_name
 from tablefeed.errors import LogError, ObjectNotFoundError, UnsupportedFeatureError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, switch
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
-from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.index_log import IndexSnapshot, IndexTablesLog
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep import delta_cleanup
 from tablefeed.feed.upkeep.consumers import Cleaned
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, wants_v2, write_checkpoint
@@ -72,23 +72,22 @@ def checkpoint(
 
 def checkpointed(log: DeltaLog | IndexTablesLog, *, clean_up: bool, now_ms: int) -> Checkpointed:
     """Does `checkpoint` on an open log at a given time."""
-    if isinstance(log, DeltaLog):
-        snapshot = log.load()
+    snapshot = log.load()
+    if isinstance(snapshot, DeltaSnapshot):
         written = _checkpoint(snapshot)
         cleaned = delta_cleanup.clean_up(snapshot, now_ms=now_ms) if clean_up else Cleaned()
-        return _checkpointed(snapshot, cleaned, written=written)
-    from tablefeed.feed.upkeep import index_cleanup
-    from tablefeed.indextables.log.retention import Retention
+    else:
+        from tablefeed.feed.upkeep import index_cleanup
+        from tablefeed.indextables.log.retention import Retention
 
-    state = log.load()
-    written = _state(log, state, now_ms)
-    cleaned = index_cleanup.clean_up(log, Retention(), now_ms=now_ms) if clean_up else Cleaned()
-    return _checkpointed(state, cleaned, written=written)
-
-
-def _checkpointed(snapshot: Snapshot, cleaned: Cleaned, *, written: bool) -> Checkpointed:
-    deleted, waits_for = cleaned.log_files, cleaned.waits_for
-    return Checkpointed(version=snapshot.version, written=written, log_files_deleted=deleted, waits_for=waits_for)
+        written = _state(snapshot, now_ms)
+        cleaned = index_cleanup.clean_up(snapshot.log, Retention(), now_ms=now_ms) if clean_up else Cleaned()
+    return Checkpointed(
+        version=snapshot.version,
+        written=written,
+        log_files_deleted=cleaned.log_files,
+        waits_for=cleaned.waits_for,
+    )
 
 
 @naming_its_table
@@ -111,9 +110,10 @@ def _warn_of_taken_name(log: TableLog, name: str) -> None:
     logger.warning("checkpoint not written table=%s: delete %s, which cannot be read, and run it again", log.url, name)
 
 
-def _state(log: IndexTablesLog, snapshot: Snapshot, now_ms: int) -> bool:
+def _state(snapshot: IndexSnapshot, now_ms: int) -> bool:
     from tablefeed.feed.commit.index_states import form_of, put_whole
 
+    log = snapshot.log
     index_protocol.refuse_writing(snapshot.protocol, url=log.url)
     if not snapshot.version:
         raise LogError(

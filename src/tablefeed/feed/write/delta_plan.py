@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, row_tracking
 from tablefeed.delta.file_layout import file_shape
@@ -41,9 +40,6 @@ from tablefeed.model.actions import Metadata, Protocol, Txn
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import Struct
 from tablefeed.model.statistics import LeafPath
-
-if TYPE_CHECKING:
-    pass
 
 
 def plan_delta_write(
