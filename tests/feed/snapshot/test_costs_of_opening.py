@@ -11,6 +11,9 @@ from support.checkpoints import classic_name, in_parquet, of_version, put_checkp
 from support.faulty_store import FaultyStore
 from support.logs import Action, a_log, add, commit_path, log_of, metadata, protocol
 from support.memory_store import MemoryStore
+from tablefeed.feed.snapshot.open_log import format_at
+from tablefeed.feed.snapshot.table_format import TableFormat
+from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import Version
 from tablefeed.store import Entry
 
@@ -28,6 +31,10 @@ def long_log() -> MemoryStore:
         store.replace(commit_path(version), json.dumps(add(f"f{version}")).encode())
     put_checkpoint(store, classic_name(AT), [protocol(), metadata(), *(add(f"f{v}") for v in range(AT + 1))])
     return store
+
+
+def paths_of(snapshot: Snapshot) -> list[str]:
+    return [path for batch in snapshot.live_files() for path in batch["log_path"].to_pylist()]
 
 
 def asked(store: FaultyStore) -> list[str]:
@@ -104,3 +111,44 @@ def test_sidecars_cost_one_request_each_and_only_for_the_files() -> None:
     assert sum(batch.num_rows for batch in snapshot.live_files()) == 3
     opened = [call.name for call in store.calls if call.operation == "open_input"]
     assert opened[1:] == [f"_delta_log/_sidecars/{n}.parquet" for n in range(3)]
+
+
+def test_the_format_of_a_table_with_a_checkpoint_is_found_without_a_listing(long_log: MemoryStore) -> None:
+    long_log.replace("_delta_log/_last_checkpoint", json.dumps({"version": AT}).encode())
+    store = FaultyStore(long_log)
+
+    assert format_at(store) is TableFormat.DELTA
+
+    assert asked(store) == ["exists _last_checkpoint"]
+
+
+def test_a_table_that_is_followed_commit_after_commit_is_listed_once_for_each_checkpoint() -> None:
+    inner = MemoryStore("orders")
+    a_log(inner, v0=[protocol(), metadata(), add("f0")], v1=[add("f1")])
+    put_checkpoint(inner, classic_name(1), [protocol(), metadata(), add("f0"), add("f1")])
+    inner.replace("_delta_log/_last_checkpoint", b'{"version":1}')
+    store = FaultyStore(inner)
+    log = log_of(store)
+    snapshot: Snapshot = log.load()
+    for version in range(2, 9):
+        if version == 6:
+            put_checkpoint(inner, classic_name(5), [protocol(), metadata(), *(add(f"f{v}") for v in range(6))])
+            inner.replace("_delta_log/_last_checkpoint", b'{"version":5}')
+        a_log(inner, **{f"v{version}": [add(f"f{version}")]})
+        snapshot = log.advance(snapshot)
+
+        assert sorted(paths_of(snapshot)) == [f"f{v}" for v in range(version + 1)]
+
+    assert asked(store).count("list _delta_log") == 2
+
+
+def test_where_log_files_that_were_listed_are_gone_the_log_is_listed_again() -> None:
+    inner = MemoryStore("orders")
+    a_log(inner, v0=[protocol(), metadata(), add("f0")], v1=[add("f1")])
+    put_checkpoint(inner, classic_name(0), [protocol(), metadata(), add("f0")])
+    inner.replace("_delta_log/_last_checkpoint", b'{"version":0}')
+    log = log_of(inner)
+    snapshot = log.load()
+    inner.delete(f"_delta_log/{classic_name(0)}")
+
+    assert sorted(paths_of(snapshot)) == ["f0", "f1"]

@@ -1,11 +1,12 @@
 """A Delta table's log as the feed reads it: which file is read when, and what is tried next if it cannot be read.
 
-`tablefeed.delta` decodes the bytes; `tablefeed.log` derives the table's state from them. Nothing is cached here.
+`tablefeed.delta` decodes the bytes; `tablefeed.log` derives the table's state from them. Only the names of the
+last segment's files are kept here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tablefeed.data.predicate import Predicate
+
+FOUND_BY_NAME = 3
+"""At most so many commits are looked up by name, in place of one listing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +91,12 @@ class DeltaLog(TablePlace):
     """The log at a store's root."""
 
     directory = names.LOG_DIR
+    _listed: LogSegment | None = None
+    """The last segment. Its files are read again each time: only which files there are is kept."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
         """See `TableLog`."""
-        entries = self.store.list(names.LOG_DIR, start=f"{start:020d}")
-        found = (names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries)
-        return [log_file for log_file in found if log_file is not None]
+        return _log_files(self.store.list(names.LOG_DIR, start=f"{start:020d}"))
 
     def load(self, version: Version | None = None) -> DeltaSnapshot:
         """See `TableLog`. Instead of a checkpoint or compaction, an earlier one or the commits may be read."""
@@ -125,9 +129,11 @@ class DeltaLog(TablePlace):
             hint = None
         if hint is not None and not without:
             try:
-                return build_segment(self.listing(hint), version=version, without=without)
+                self._listed = build_segment(self._files_from(hint, version), version=version, without=without)
             except (LogError, TableNotFoundError):
                 pass  # the hint was stale or wrong: the whole listing decides
+            else:
+                return self._listed
         files = self.listing()
         if not files:
             raise self._no_table()
@@ -145,6 +151,21 @@ class DeltaLog(TablePlace):
                 url=self.url,
                 error_class="DELTA_MISSING_PART_FILES",
             ) from hole
+
+    def _files_from(self, hint: Version, version: Version | None) -> list[LogFile]:
+        """Gives the log files from the checkpoint of `hint` on: those that gave the last segment, and what came since.
+
+        What came since is looked up by name, because a local store reads the whole folder to list a part of it. Where
+        it may be much, or the checkpoint is another, the log is listed.
+        """
+        known = self._listed
+        if known is None or version is None or version - known.version > FOUND_BY_NAME:
+            return self.listing(hint)
+        if {log_file.version for log_file in known.checkpoint} != {hint}:
+            return self.listing(hint)
+        later = [*map(names.commit_name, range(known.version + 1, version + 1)), names.checksum_name(version)]
+        found = (self.store.stat(f"{names.LOG_DIR}/{name}") for name in later)
+        return [*known.checkpoint, *known.commits, *_log_files(entry for entry in found if entry is not None)]
 
     def commit(self, version: Version, *, over_holes: bool = False) -> Commit | None:  # noqa: ARG002 - never computed
         """See `TableLog`; one request."""
@@ -239,3 +260,11 @@ class DeltaLog(TablePlace):
                 "after its first commit"
             )
         return TableNotFoundError(f"There is no Delta table at {self.url}: {why}.", url=self.url)
+
+
+def _log_files(entries: Iterable[Entry]) -> list[LogFile]:
+    found = (
+        names.parse_name(entry.name.rpartition("/")[2], size_bytes=entry.size_bytes, modified_ms=entry.modified_ms)
+        for entry in entries
+    )
+    return [log_file for log_file in found if log_file is not None]

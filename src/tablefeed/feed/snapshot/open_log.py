@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tablefeed.delta import names as delta_names
 from tablefeed.errors import TableError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_files import for_store
@@ -30,7 +31,7 @@ def open_log(
     """
     options = dict(storage_options or {})
     store = open_store(location, for_store(options))
-    found = _found(store)
+    found = format_at(store)
     if found is not None and table_format not in (None, found):
         raise TableError(
             f"{store.url} is {_NAMES[found]} table, not {_NAMES[table_format]} one. Nothing was written. Leave the "
@@ -65,8 +66,12 @@ def open_maintained(location: str, storage_options: Mapping[str, str] | None = N
 _NAMES = {TableFormat.DELTA: "a Delta", TableFormat.INDEXTABLES: "an IndexTables"}
 
 
-def _found(store: Store) -> TableFormat | None:
-    if not _is_empty(store, DeltaLog.directory):
+def format_at(store: Store) -> TableFormat | None:
+    """Gives the format of the table in `store`, None where it has no log.
+
+    Asks for Delta's hint by name first: to find any file of a log, a local store reads the whole folder.
+    """
+    if store.exists(f"{DeltaLog.directory}/{delta_names.LAST_CHECKPOINT}") or not _is_empty(store, DeltaLog.directory):
         return TableFormat.DELTA
     is_there = not _is_empty(store, index_names.LOG_DIR) or _has_states(store)
     return TableFormat.INDEXTABLES if is_there else None
