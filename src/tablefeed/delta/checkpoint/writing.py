@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
 from tablefeed.delta.checkpoint import typed_values
@@ -65,14 +64,14 @@ class CheckpointLayout:
         self.top_level = Struct((*self.schema, *v2))
 
     def file_rows(self, files: pa.RecordBatch, schema: Struct) -> pa.RecordBatch:
-        """The rows of `files` (`columns.FILE_COLUMNS`): live files and tombstones. `schema` is one of this layout's."""
-        is_add = files["is_add"]
-        columns = {
-            names.ADD: self._adds(files, is_add),
-            names.REMOVE: _struct(_REMOVE, _removes(files), pc.invert(is_add)),
-        }
+        """The rows of `files` (`columns.FILE_COLUMNS`), which are all live or all tombstones.
+
+        `schema` is one of this layout's.
+        """
+        is_add = files["is_add"][0].as_py()
+        kind, struct = (names.ADD, self._adds(files)) if is_add else (names.REMOVE, _removes(files))
         arrow = to_arrow(schema)
-        arrays = [columns[f.name] if f.name in columns else pa.nulls(files.num_rows, f.type) for f in arrow]
+        arrays = [struct if f.name == kind else pa.nulls(files.num_rows, f.type) for f in arrow]
         return pa.RecordBatch.from_arrays(arrays, schema=arrow)
 
     def action_rows(self, actions: Sequence[Mapping[str, Any]], schema: Struct) -> pa.RecordBatch:
@@ -81,7 +80,7 @@ class CheckpointLayout:
         columns = [pa.array([_plain(a.get(f.name), f.type) for a in actions], f.type) for f in arrow]
         return pa.RecordBatch.from_arrays(columns, schema=arrow)
 
-    def _adds(self, files: pa.RecordBatch, is_add: pa.BooleanArray) -> pa.StructArray:
+    def _adds(self, files: pa.RecordBatch) -> pa.StructArray:
         columns = {wire: files[name] for name, wire in fields.FILE_FIELDS.items() if name in files.schema.names}
         # "dataChange" is false: an add in a checkpoint is not a change.
         columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
@@ -93,7 +92,7 @@ class CheckpointLayout:
             )
         if self._stats is not None:
             columns["stats_parsed"] = typed_values.parsed_stats(texts, self._stats)
-        return _struct(self._add, columns, is_add)
+        return _struct(self._add, columns)
 
 
 def fact_actions(facts: Facts) -> list[dict[str, Any]]:
@@ -188,27 +187,17 @@ _CHECKPOINT_METADATA = _of(version=_LONG, tags=_TEXTS)
 _SIDECAR = _of(path=_STRING, sizeInBytes=_LONG, modificationTime=_LONG, tags=_TEXTS)
 
 
-def _removes(files: pa.RecordBatch) -> dict[str, pa.Array]:
+def _removes(files: pa.RecordBatch) -> pa.StructArray:
     # No statistics and no tags: tombstones are for VACUUM.
     columns = {wire: files[name] for name, wire in fields.REMOVE_FIELDS.items() if name in files.schema.names}
     columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
     columns["deletionVector"] = _vectors(files["deletion_vector"])
-    return columns
+    return _struct(_REMOVE, columns)
 
 
-def _struct(schema: Struct, columns: Mapping[str, pa.Array], present: pa.BooleanArray) -> pa.StructArray:
-    """The struct `schema` from `columns`. Rows that are not `present` are null, with null members, to save space."""
+def _struct(schema: Struct, columns: Mapping[str, pa.Array]) -> pa.StructArray:
     arrow = list(to_arrow(schema))
-    members = [_masked(columns[f.name], present, f.type) for f in arrow]
-    return pa.StructArray.from_arrays(members, fields=arrow, mask=pc.invert(present))
-
-
-def _masked(values: pa.Array, present: pa.BooleanArray, kind: pa.DataType) -> pa.Array:
-    values = values.cast(kind)
-    if pc.all(present, min_count=0).as_py():
-        return values
-    rows = pc.cumulative_sum(present.cast(pa.int64()))
-    return values.filter(present).take(pc.if_else(present, pc.subtract(rows, 1), pa.scalar(None, pa.int64())))
+    return pa.StructArray.from_arrays([columns[f.name].cast(f.type) for f in arrow], fields=arrow)
 
 
 def _vectors(vectors: pa.StructArray) -> pa.StructArray:

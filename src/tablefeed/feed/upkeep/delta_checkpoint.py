@@ -288,12 +288,12 @@ class _Writing:
             if part_count > 1:
                 parts = [part_of(path, part_count) for path in batch["log_path"].to_pylist()]
                 batch = batch.filter(pc.equal(pa.array(parts, pa.int64()), part))
-            if batch.num_rows:
+            adds = batch["is_add"].true_count  # they come first
+            for rows in filter(len, (batch.slice(0, adds), batch.slice(adds))):  # one row group each
                 self.before_step()
-                is_add = batch["is_add"]
-                of_kind = [self.layout.file_rows(batch.filter(mask), schema) for mask in (is_add, pc.invert(is_add))]
+                made = self.layout.file_rows(rows, schema)
                 self.before_step()
-                yield from (rows for rows in of_kind if rows.num_rows)  # one row group each
+                yield made
 
     def _put(self, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> tuple[int, int]:
         """Writes one Parquet file of the log; gives its size and time."""
