@@ -536,6 +536,38 @@ def test_arguments_that_name_no_copy_are_refused(source: Path, target: Path) -> 
     assert not target.exists()
 
 
+# --- its source's consumer -------------------------------------------------------------------------------------------
+
+
+def test_the_vacuum_of_the_source_keeps_what_its_copy_has_still_to_copy(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.replicate(source, target, consumer_id="backup")
+    assert [(each.consumer_id, each.version) for each in tablefeed.consumers(source).list()] == [("backup", 0)]
+    tablefeed.append(source, rows(2))
+    tablefeed.append(source, rows(3), mode="overwrite")
+    at_once: dict[str, Any] = {"retention_hours": 0, "allow_short_retention": True}
+
+    assert tablefeed.vacuum(source, **at_once).file_count == 0
+    tablefeed.replicate(source, target, consumer_id="backup", verify=True)
+
+    assert at(target, 1) == rows(1, 2).to_pylist()
+    assert [each.version for each in tablefeed.consumers(source).list()] == [2]
+    assert tablefeed.vacuum(source, **at_once).file_count == 2
+
+
+@pytest.mark.parametrize(("call", "version"), [("the first", 1), ("a later", 0)])
+def test_a_copy_is_a_consumer_before_it_reads_files(source: Path, target: Path, call: str, version: int) -> None:
+    a_commit(source, 0, protocol(), metadata())
+    if call == "a later":
+        tablefeed.replicate(source, target)
+    a_commit(source, 1, add("lost.parquet"))
+
+    with pytest.raises(errors.DataFileError):
+        tablefeed.replicate(source, target, consumer_id="backup")
+
+    assert [each.version for each in tablefeed.consumers(source).list()] == [version]
+
+
 # --- the proof -------------------------------------------------------------------------------------------------------
 
 

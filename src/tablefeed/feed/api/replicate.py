@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from tablefeed.feed.replication.comparison import check_equal
 from tablefeed.feed.replication.replica import Replication
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep.after_commit import look_after, surroundings
+from tablefeed.feed.upkeep.consumers import Consumers, Reports
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import Replicated
 
@@ -26,6 +28,7 @@ def replicate(
     until: int | None = None,
     verify: bool = False,
     resync: bool = False,
+    consumer_id: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     target_storage_options: Mapping[str, str] | None = None,
 ) -> Replicated:
@@ -34,7 +37,8 @@ def replicate(
     The first call creates the target: its first commit is the whole version `starting_version` of the source, by
     default `until`. Each later commit of the source, up to the version `until` (by default the newest), becomes one
     commit of the target, exactly once, even if processes die. Call again to copy later commits. `app_id` names the
-    progress in the target. `target_storage_options` are by default `storage_options`.
+    progress in the target. `target_storage_options` are by default `storage_options`. With `consumer_id` the copy is a
+    consumer of the source, so that its vacuum and cleanup keep what is not copied yet (docs/consumers.md).
 
     The target must have no other writer: ConflictError if another commit changed it. LogError and DataFileError if the
     source no longer has commits or files that were not copied yet. With `resync`, the version `until` is then copied as
@@ -58,10 +62,13 @@ def replicate(
         raise IllegalOptionError(option="starting_version", value=str(first), explain=f"must be at most {last}")
     app = text(app_id, argument="app_id")
     verifies, resyncs = switch(verify, argument="verify"), switch(resync, argument="resync")
-    run = Replication(origin, copy, app, around())
+    reports = None if consumer_id is None else Reports(Consumers(origin), consumer_id, clock=time.monotonic)
+    run = Replication(origin, copy, app, around(), reports.reads_after if reports else lambda _version: None)
     done = run.run(newest, first=Version(first), until=Version(last), resync=resyncs)
     if verifies:
         check_equal(origin.load_for_files(done.source_version), copy.load_for_files(done.version))
+    if reports is not None:
+        reports.has_read(done.source_version)
     return done
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Callable
 
 from tablefeed.delta import codec, features, names
 from tablefeed.errors import ConflictError, DataFileError, LogError, TableNotFoundError, naming
@@ -36,10 +37,21 @@ logger = logging.getLogger(__name__)
 
 
 class Replication:
-    """One run, which copies `source` to `target` as the application `app_id`. Made for one call of `run`."""
+    """One run, which copies `source` to `target` as the application `app_id`. Made for one call of `run`.
 
-    def __init__(self, source: DeltaLog, target: DeltaLog, app_id: str, around: Surroundings) -> None:
+    `reads_after` is called with a version before the files of later ones are read.
+    """
+
+    def __init__(
+        self,
+        source: DeltaLog,
+        target: DeltaLog,
+        app_id: str,
+        around: Surroundings,
+        reads_after: Callable[[Version], None] = lambda _version: None,
+    ) -> None:
         self._source, self._target, self._app_id, self._around = source, target, app_id, around
+        self._reads_after = reads_after
         self._copies = Copies(source, target)
         self._commit_count = 0
 
@@ -57,8 +69,10 @@ class Replication:
             origin = origin_of(target, self._app_id)
             # Another run may have copied a later version than this one read at first.
             check_same_source(newest if origin.version <= newest.version else self._source.load(), origin)
+            self._reads_after(origin.version)
             while origin.version < until:
                 target, origin = self._next(target, origin)
+                self._reads_after(origin.version)
         except (ConflictError, DataFileError, LogError) as error:
             if not resync or self._app_id not in target.facts.txns:
                 raise
@@ -132,6 +146,7 @@ class Replication:
         return Put(log=self._target, base=base, name=names.commit_name(version), data=data, commit=entry)
 
     def _put_snapshot(self, version: Version, base: DeltaSnapshot | None) -> DeltaSnapshot | None:
+        self._reads_after(version)
         source = self._source.load_for_files(version)
         with naming(self._source.url):
             features.check_writable(source.protocol, source.metadata, removes=False)
