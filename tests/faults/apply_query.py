@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
-from faults.failpoints import session, wait_at
+from faults.failpoints import run, session, wait_at
 from tablefeed.feed.rows.apply import Part
 from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.folding import Folding
@@ -71,7 +71,7 @@ class FailpointWork(_Work):
 
 def main(source: str, folder: str) -> None:
     spark = session(folder)
-    queries = []
+    writers = []
     for failpoint in FAILPOINTS:
         work = FailpointWork(
             location=f"{folder}/{failpoint}",
@@ -83,9 +83,8 @@ def main(source: str, folder: str) -> None:
         checkpoint = f"{folder}/checkpoint-{failpoint}"
         stream = spark.readStream.format("tablefeed").option("maxFilesPerTrigger", "1").load(source)
         writer = stream.writeStream.foreachBatch(work.batch_function(checkpoint))
-        queries.append(writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start())
-    for query in queries:
-        query.awaitTermination()
+        writers.append(writer.option("checkpointLocation", checkpoint).trigger(availableNow=True))
+    run(writers)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from faults.failpoints import session, wait_at
+from faults.failpoints import run, session, wait_at
 from pyspark_tablefeed import DefaultSource
 from tablefeed.spark.sink import BATCH_ID, StreamWriter
 from tablefeed.spark.written import Written
@@ -71,14 +71,13 @@ def source_with(failpoint: str) -> type[DefaultSource]:
 
 def main(source: str, folder: str) -> None:
     spark = session(folder)
-    queries = []
+    writers = []
     for failpoint in FAILPOINTS:
         spark.dataSource.register(source_with(failpoint))
         stream = spark.readStream.format("tablefeed").option("maxFilesPerTrigger", "1").load(source)
         writer = stream.writeStream.format(failpoint).option("checkpointLocation", f"{folder}/checkpoint-{failpoint}")
-        queries.append(writer.trigger(availableNow=True).start(f"{folder}/{failpoint}"))
-    for query in queries:
-        query.awaitTermination()
+        writers.append(writer.option("path", f"{folder}/{failpoint}").trigger(availableNow=True))
+    run(writers)
 
 
 if __name__ == "__main__":

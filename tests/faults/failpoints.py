@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
 def wait_at(failpoint: str, batch: int) -> None:
@@ -35,3 +38,19 @@ def session(folder: str) -> SparkSession:
     )
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def run(writers: Iterable[DataStreamWriter]) -> None:
+    """Starts the queries, and waits until all have ended.
+
+    The first has ended a batch before the others start. Spark (4.2, 4.3) puts four settings into a map that all streams
+    of a Python data source share, each time a stream starts. The map is not safe for threads: where the first streams
+    of a JVM start at once, its size can become wrong, and tasks that read this source can no longer be sent.
+    """
+    queries: list[StreamingQuery] = []
+    for writer in writers:
+        queries.append(writer.start())
+        while queries[0].isActive and queries[0].lastProgress is None:
+            time.sleep(0.05)
+    for query in queries:
+        query.awaitTermination()
