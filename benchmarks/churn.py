@@ -2,6 +2,9 @@
 
 No Spark. The table folds its small files behind the batches and gets its checkpoints, as any table with
 `delta.autoOptimize.autoCompact` does. Its rows are counted at the end.
+
+No tombstone and no commit of the log expires meanwhile. With a batch a minute, 10,000 batches are the week for which a
+table keeps its tombstones, so a checkpoint has no more of them later.
 """
 
 from __future__ import annotations

@@ -92,6 +92,14 @@ class _Background:
                 work()
             except Exception as error:
                 logger.warning("upkeep failed table=%s: %s", url, error, exc_info=not isinstance(error, TablefeedError))
+            _return_memory()
+
+
+def _return_memory() -> None:
+    """Returns to the system what Arrow keeps of the work's memory: it is far more than a batch of rows needs again."""
+    import pyarrow as pa  # the work has imported it
+
+    pa.default_memory_pool().release_unused()
 
 
 _BACKGROUND = _Background()
