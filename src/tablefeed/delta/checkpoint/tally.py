@@ -9,14 +9,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.delta.checkpoint.checksum_writer import (
-    DELETED_BINS,
-    MOST_FILES,
-    SIZE_BINS,
-    FileCounts,
-    no_files,
-    summed,
-)
+from tablefeed.delta.checkpoint.checksum_writer import DELETED_BINS, MOST_FILES, SIZE_BINS, FileCounts, no_files, summed
 from tablefeed.delta.columns import to_add_files
 from tablefeed.model.actions import AddFile
 

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_schema
 from tablefeed.delta.schema.partitioning import partition_names
 from tablefeed.errors import IllegalOptionError, LogError, SchemaChangedError, naming
-from tablefeed.feed.arguments import (
-    delivered,
-    location,
-    selected,
-    store_options,
-    switch,
-    whole_number,
-)
+from tablefeed.feed.arguments import delivered, location, selected, store_options, switch, whole_number
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import LoggedColumns, ScanTask, read_task
 from tablefeed.feed.snapshot.bounds import check_available, check_protocol, read_commits

@@ -12,12 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tablefeed.feed.api.opening import table_at
-from tablefeed.feed.arguments import (
-    delivered,
-    selected,
-    text,
-    whole_number,
-)
+from tablefeed.feed.arguments import delivered, selected, text, whole_number
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit

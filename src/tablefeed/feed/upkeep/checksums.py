@@ -7,13 +7,7 @@ table.
 from __future__ import annotations
 
 from tablefeed.delta import names
-from tablefeed.delta.checkpoint.checksum_writer import (
-    FileCounts,
-    counts_after,
-    encode_checksum,
-    no_files,
-    read_counts,
-)
+from tablefeed.delta.checkpoint.checksum_writer import FileCounts, counts_after, encode_checksum, no_files, read_counts
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.commit.own_log import in_log_of
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot

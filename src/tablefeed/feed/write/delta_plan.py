@@ -28,12 +28,7 @@ from tablefeed.feed.write.row_rules import (
     rules_in_force,
 )
 from tablefeed.feed.write.table_change import Target, changed_table, new_table, replaced_table
-from tablefeed.feed.write.write_plan import (
-    MOST_RECORDED,
-    DeltaPlan,
-    Planned,
-    check_partitioning,
-)
+from tablefeed.feed.write.write_plan import MOST_RECORDED, DeltaPlan, Planned, check_partitioning
 from tablefeed.feed.write.write_rules import TYPEMAP_PREFIX, WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Metadata, Protocol, Txn

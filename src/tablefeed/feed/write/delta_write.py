@@ -21,16 +21,8 @@ from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.write.align import aligned
 from tablefeed.feed.write.orphans import new_files
 from tablefeed.feed.write.replaced_rows import as_replaced, check_partitions
-from tablefeed.feed.write.row_rules import (
-    keeping,
-    names_in_files,
-)
-from tablefeed.feed.write.write_plan import (
-    DeltaPlan,
-    check_text,
-    partition_path,
-    partition_texts,
-)
+from tablefeed.feed.write.row_rules import keeping, names_in_files
+from tablefeed.feed.write.write_plan import DeltaPlan, check_text, partition_path, partition_texts
 from tablefeed.model.actions import AddFile
 from tablefeed.store import Within, open_store
 

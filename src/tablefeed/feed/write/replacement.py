@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.delta import names
 from tablefeed.delta.schema.column_mapping import MappingMode, physical_name
-from tablefeed.errors import (
-    TABLE,
-    ConflictingOptionsError,
-    IllegalOptionError,
-    SchemaMismatchError,
-)
+from tablefeed.errors import TABLE, ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.scan.task import PartitionColumn
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
