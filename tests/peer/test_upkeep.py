@@ -57,8 +57,7 @@ def test_the_jar_finds_the_checksums_of_200_commits_right(delta_spark: SparkSess
 SHAPES: Mapping[str, tuple[str, CheckpointShape, int]] = {
     "classic": ("classic", CheckpointShape(), 1),
     "parts": ("classic", CheckpointShape(part_actions=3), 4),
-    "v2 json": ("v2", CheckpointShape(part_actions=4), 1),
-    "v2 parquet": ("v2", CheckpointShape(top_level="parquet"), 1),
+    "v2": ("v2", CheckpointShape(part_actions=4), 1),
 }
 
 

@@ -196,9 +196,9 @@ def checkpoint_part_name(version: int, *, part: int, part_count: int) -> str:
     return f"{version:020d}.checkpoint.{part:010d}.{part_count:010d}.parquet"
 
 
-def checkpoint_uuid_name(version: int, *, uuid: str, ending: str) -> str:
-    """The top level of a checkpoint of the V2 spec, `ending` json or parquet ("UUID-named checkpoint")."""
-    return f"{version:020d}.checkpoint.{uuid}.{ending}"
+def checkpoint_uuid_name(version: int, *, uuid: str) -> str:
+    """The top level of a checkpoint of the V2 spec, in JSON ("UUID-named checkpoint")."""
+    return f"{version:020d}.checkpoint.{uuid}.json"
 
 
 def sidecar_name(version: int, *, part: int, part_count: int, uuid: str) -> str:

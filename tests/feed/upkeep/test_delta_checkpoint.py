@@ -187,18 +187,17 @@ def test_parts_are_cut_by_sparks_hash_of_the_path_so_that_who_races_writes_the_s
     assert live_paths(log_of(one.store)) == sorted(f"f{n}" for n in range(20) if n != 3)
 
 
-@pytest.mark.parametrize("top_level", ["json", "parquet"])
-def test_a_v2_checkpoint_has_its_files_in_sidecars(top_level: str) -> None:
+def test_a_v2_checkpoint_has_its_files_in_sidecars() -> None:
     log = a_log(
         a_store(),
         v0=[protocol(3, 7, **V2), metadata(configuration=V2_POLICY), *(add(f"f{n}") for n in range(5))],
         v1=[remove("f1"), txn("q", 1)],
     )
 
-    write(log, part_actions=2, top_level=top_level)
+    write(log, part_actions=2)
 
     (name,) = log_names(log, ".checkpoint.")
-    assert name.endswith(f".{top_level}")
+    assert name.endswith(".json")
     sidecars = [entry.name for entry in log.store.list("_delta_log/_sidecars")]
     paths = [[value["path"] for _, value in rows_of(log, f"_sidecars/{sidecar}")] for sidecar in sidecars]
     assert paths == [["f0", "f2"], ["f3", "f4"], ["f1"]]
@@ -388,7 +387,7 @@ ROWS = pa.table({"id": [1, 2, 3], "p": ["a", "b c", None], "d": pa.array([1, Non
 
 @pytest.mark.parametrize(
     ("properties", "shape"),
-    [({}, {}), ({}, {"part_actions": 2}), (V2_POLICY, {"part_actions": 2}), (V2_POLICY, {"top_level": "parquet"})],
+    [({}, {}), ({}, {"part_actions": 2}), (V2_POLICY, {"part_actions": 2})],
     ids=str,
 )
 def test_another_reader_takes_our_checkpoint_for_the_table(

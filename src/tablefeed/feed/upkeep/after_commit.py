@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.commit.transaction import Surroundings
@@ -42,7 +42,7 @@ In a longer log checksums begin with the next checkpoint, which counts the files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepOptions:
-    """What is done and how. `part_actions`, `top_level`: see `delta_checkpoint.CheckpointShape`.
+    """What is done and how. `part_actions`: see `delta_checkpoint.CheckpointShape`.
 
     `compact_every`: each time so many versions are complete, counted from version 0, their commits are also written as
     one log compaction file. None or 1: never, because few readers use such a file, and no reader needs it.
@@ -55,7 +55,6 @@ class UpkeepOptions:
     checkpoint: bool = True
     clean_up: bool = True
     part_actions: int | None = None
-    top_level: Literal["json", "parquet"] = "json"
     compact_every: int | None = None
     index_interval: int | None = 10
     index_part_actions: int | None = 100_000
@@ -191,7 +190,7 @@ def _checkpoint(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
     from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
     from tablefeed.feed.upkeep.delta_cleanup import clean_up
 
-    shape = CheckpointShape(part_actions=options.part_actions, top_level=options.top_level)
+    shape = CheckpointShape(part_actions=options.part_actions)
     counts = write_checkpoint(snapshot, shape, before_step=make_way)
     make_way()
     _unless_it_fails("checksum", snapshot, lambda: put_checksums_from(snapshot, counts))

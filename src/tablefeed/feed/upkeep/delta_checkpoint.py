@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,12 +66,10 @@ class CheckpointShape:
 
     `part_actions` is the most actions of a sidecar, or about how many go into a part: a hash chooses the part. None:
     `SIDECAR_ACTIONS`, or one file without parts. Parts are written only for tables without V2 checkpoints; the protocol
-    advises against them. `top_level` is the format of a V2 checkpoint's top-level file. V2 checkpoints are written
-    where the table's policy asks for them.
+    advises against them. V2 checkpoints are written where the table's policy asks for them.
     """
 
     part_actions: int | None = None
-    top_level: Literal["json", "parquet"] = "json"
 
 
 def write_checkpoint(
@@ -246,19 +243,15 @@ class _Writing:
         )
 
     def v2(self, version: Version) -> WrittenCheckpoint:
-        """V2 spec, with a UUID in the name and the file actions in sidecars."""
+        """V2 spec, in JSON, with a UUID in the name and the file actions in sidecars."""
         sidecars = list(self._sidecars(version))
         actions = [
             *v2_actions(version, sidecars, self.layout, action_count=self.files.count, add_count=self.files.add_count),
             *fact_actions(self.facts),
         ]
-        name = names.checkpoint_uuid_name(version, uuid=str(uuid.uuid4()), ending=self.shape.top_level)
-        schema = self.layout.top_level
-        if self.shape.top_level == "json":
-            self.store.put_if_absent(f"{names.LOG_DIR}/{name}", json_lines(actions), within=self.within)
-            size_bytes, modified_ms = self._stat(name)
-        else:
-            size_bytes, modified_ms = self._put(name, schema, [self.layout.action_rows(actions, schema)])
+        name = names.checkpoint_uuid_name(version, uuid=str(uuid.uuid4()))
+        self.store.put_if_absent(f"{names.LOG_DIR}/{name}", json_lines(actions), within=self.within)
+        size_bytes, modified_ms = self._stat(name)
         told = [action[names.SIDECAR] for action in actions if names.SIDECAR in action]
         v2 = {"path": name, "sizeInBytes": size_bytes, "modificationTime": modified_ms}
         return WrittenCheckpoint(
@@ -266,7 +259,6 @@ class _Writing:
             action_count=len(actions) + self.files.count,
             add_count=self.files.add_count,
             size_bytes=size_bytes + sum(sidecar.size_bytes for sidecar in sidecars),
-            schema=None if self.shape.top_level == "json" else last_checkpoint_schema(schema),
             v2=v2 | {"sidecarFiles": told} if len(told) <= _MOST_SIDECARS_TOLD else v2,
         )
 
