@@ -215,6 +215,15 @@ def a_state(version: int, manifests: Iterable[Manifest], *, file_count: int, dea
     )
 
 
+def with_tombstones(state: State | None, paths: Iterable[str]) -> State | None:
+    """`state` after IndexTables has removed the files `paths`, as its merges do."""
+    gone = list(paths)
+    if state is None or not gone:
+        return state
+    dead = pa.array([*state.tombstones.to_pylist(), *gone], pa.string())
+    return replace(state, tombstones=dead, file_count=state.file_count - len(gone))
+
+
 def log_in(files: Mapping[str, bytes]) -> tuple[IndexTablesLog, FaultyStore]:
     """The table of a log of these files, and its store, which counts its calls."""
     memory = MemoryStore("t")

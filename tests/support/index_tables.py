@@ -13,6 +13,7 @@ import pyarrow as pa
 
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
+from support.index_log import with_tombstones
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader
 from tablefeed.indextables import names
@@ -98,14 +99,13 @@ def merge_all(table: Path, *, as_state: bool) -> None:
             version=version,
             created_ms=1,
             added=merged,
-            removed=[add.path for add in files],
             replaces_all=False,
             registry={},
             protocol_version=4,
             metadata=base.metadata,
         )
         # More tombstones than a tenth of the files: it is compacted at once.
-        put_state(log, base, update)
+        put_state(log, with_tombstones(base, [add.path for add in files]), update)
         return
     removes = [
         RemoveFile(path=add.path, log_path=add.path, data_change=False, deletion_timestamp_ms=1) for add in files

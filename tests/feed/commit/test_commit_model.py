@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from support.commits import a_write, commit_files, still
 from support.faulty_store import Fault, FaultyStore
+from support.index_log import with_tombstones
 from support.index_tables import put_state
 from support.logs import LONG_ID, add, commit_path, live_paths, put, remove
 from support.logs import log_of as delta_log
@@ -198,8 +199,8 @@ class IndexTable:
     def _put_state(self, version: Version, *, added: list[AddFile], removed: tuple[str, ...] = ()) -> None:
         log = self.log(self.store)
         registry = {self.mapping_ref: self.mapping}
-        update = StateUpdate(version=version, created_ms=1, added=added, removed=removed, registry=registry)
-        put_state(log, log.state(Version(version - 1)), update)
+        update = StateUpdate(version=version, created_ms=1, added=added, registry=registry)
+        put_state(log, with_tombstones(log.state(Version(version - 1)), removed), update)
 
 
 @dataclass(frozen=True)

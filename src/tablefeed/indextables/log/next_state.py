@@ -50,15 +50,14 @@ class StateShape:
 class StateUpdate:
     """What `version` changes in the state before it.
 
-    `removed` are paths of live files, `added` files whose paths were never in the log. Both are checked only against
-    what is read anyway. With `replaces_all` only `added` is left. `registry` holds doc mappings by hash that the state
-    before may not have. Without `metadata` the state repeats the metadata of the state before.
+    `added` are files whose paths were never in the log, which is checked only against what is read anyway. With
+    `replaces_all` only `added` is left; single files are not removed. `registry` holds doc mappings by hash that the
+    state before may not have. Without `metadata` the state repeats the metadata of the state before.
     """
 
     version: Version
     created_ms: int
     added: Sequence[AddFile] = ()
-    removed: Sequence[str] = ()
     replaces_all: bool = False
     registry: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     protocol_version: int = 4
@@ -96,8 +95,8 @@ def next_state(
     16 random bytes.
 
     Raises LogError: INDEXTABLES_PATH_USED_AGAIN for a path that is added twice or was removed before, because readers
-    let tombstones win; INDEXTABLES_FILE_NOT_LIVE for a removed path that is not live; INDEXTABLES_DOC_MAPPING_UNKNOWN
-    for an added file whose doc mapping is not known. Errors of `live` pass through.
+    let tombstones win; INDEXTABLES_DOC_MAPPING_UNKNOWN for an added file whose doc mapping is not known. Errors of
+    `live` pass through.
     """
     _refuse_paths(base, update, url=url)
     known = {**(base.registry if base else {}), **update.registry}
@@ -109,7 +108,7 @@ def next_state(
     if base is not None and not anew:
         made = [making.manifest(rows) for rows in _cut(pa.Table.from_batches([added]), shape)]
         return making.finish(made, onto=base)
-    before = () if update.replaces_all else _remaining(live(), update, url=url)
+    before = () if update.replaces_all else _without_added(live(), update, url=url)
     made = [making.manifest(rows) for rows in _sorted_cuts(chain(before, [added]), shape)]
     if not made and writer is Writer.SCALA:  # which never writes a state without a manifest
         made = [making.manifest(columns.FILE_COLUMNS.empty_table())]
@@ -182,15 +181,15 @@ class _Making:
         self, made: Sequence[_Made], *, onto: State | None = None, metadata: Metadata | None = None
     ) -> NextState:
         """The state of the manifests `made`, `onto` what another names, or alone."""
-        update, removed = self.update, _distinct(self.update.removed) if onto else ()
+        update = self.update
         own = tuple(each.manifest for each in made)
         state = State(
             version=update.version,
             created_ms=update.created_ms,
-            file_count=sum(each.entry_count for each in own) + (onto.file_count - len(removed) if onto else 0),
+            file_count=sum(each.entry_count for each in own) + (onto.file_count if onto else 0),
             total_bytes=sum(each.total_bytes for each in made) + (onto.total_bytes if onto else 0),
             manifests=(*(replace(each, path=each.name) for each in (onto.manifests if onto else ())), *own),
-            tombstones=pa.array([*(onto.tombstones.to_pylist() if onto else ()), *removed], pa.string()),
+            tombstones=onto.tombstones if onto else pa.array([], pa.string()),
             registry=self.mappings.registry,
             protocol_version=update.protocol_version,
             metadata=update.metadata or (onto.metadata if onto else metadata),
@@ -203,27 +202,23 @@ class _Making:
 def _is_rewrite_due(base: State, update: StateUpdate, shape: StateShape) -> bool:
     if base.file_count <= 0:
         return True
-    dead = len(base.tombstones) + len(_distinct(update.removed))
     files = base.file_count + len(update.added)
     manifests = len(base.manifests) + -(-len(update.added) // shape.entries_per_manifest)
     # IndexTables would rewrite a table that fills this many manifests with every commit
     needed = -(-files // shape.entries_per_manifest)
-    return dead / base.file_count > shape.tombstone_share or manifests > shape.most_manifests + needed - 1
+    return (
+        len(base.tombstones) / base.file_count > shape.tombstone_share or manifests > shape.most_manifests + needed - 1
+    )
 
 
-def _remaining(live: Iterable[pa.RecordBatch], update: StateUpdate, *, url: str) -> Iterator[pa.RecordBatch]:
-    """The files of `live` that `update` leaves. Raises LogError where it does not fit them, the latter at their end."""
+def _without_added(live: Iterable[pa.RecordBatch], update: StateUpdate, *, url: str) -> Iterator[pa.RecordBatch]:
+    """Gives `live`. Raises LogError where a file of it is added again."""
     added = pa.chunked_array([pa.array([add.log_path for add in update.added], pa.string())])
-    removed = pa.chunked_array([pa.array(_distinct(update.removed), pa.string())])
-    missing = set(update.removed)
     for batch in live:
         again = columns.with_keys(batch, added)
         if again.num_rows:
             raise _used_again(again["key"][0].as_py(), update, url=url)
-        missing.difference_update(columns.with_keys(batch, removed)["key"].to_pylist())
-        yield columns.without_keys(batch, removed)
-    if missing:
-        raise _not_live(min(missing), update, url=url)
+        yield batch
 
 
 def _sorted_cuts(batches: Iterable[pa.RecordBatch], shape: StateShape) -> Iterator[pa.Table]:
@@ -255,16 +250,13 @@ def _sorted_by_partition(rows: pa.Table) -> pa.Table:
 
 
 def _refuse_paths(base: State | None, update: StateUpdate, *, url: str) -> None:
-    seen = set(update.removed)
-    for add in update.added:
-        if add.log_path in seen:
-            raise _used_again(add.log_path, update, url=url)
-        seen.add(add.log_path)
+    paths = [add.log_path for add in update.added]
+    if len(set(paths)) < len(paths):
+        raise _used_again(next(path for path in paths if paths.count(path) > 1), update, url=url)
     if base is not None and len(base.tombstones):
-        asked = pa.array(sorted(seen), pa.string())
-        dead = asked.filter(pc.is_in(asked, value_set=base.tombstones)).to_pylist()
-        for path in dead:
-            raise (_not_live if path in update.removed else _used_again)(path, update, url=url)
+        asked = pa.array(sorted(paths), pa.string())
+        for path in asked.filter(pc.is_in(asked, value_set=base.tombstones)).to_pylist():
+            raise _used_again(path, update, url=url)
 
 
 def _refuse_unknown_mappings(update: StateUpdate, known: Collection[str], *, url: str) -> None:
@@ -287,16 +279,3 @@ def _used_again(path: str, update: StateUpdate, *, url: str) -> LogError:
         url=url,
         error_class="INDEXTABLES_PATH_USED_AGAIN",
     )
-
-
-def _not_live(path: str, update: StateUpdate, *, url: str) -> LogError:
-    return LogError(
-        f"Version {update.version} of {url} would remove {path!r}, which is no longer a file of the table. Read the "
-        "table again, and repeat the write on its newest version.",
-        url=url,
-        error_class="INDEXTABLES_FILE_NOT_LIVE",
-    )
-
-
-def _distinct(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(paths))
