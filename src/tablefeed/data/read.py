@@ -250,7 +250,7 @@ def _check_required(required: RequiredColumns, batch: pa.RecordBatch, file: File
 
 def _numbered(batch: pa.RecordBatch, name: str, first: int) -> pa.RecordBatch:
     ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
-    positions = pc.add(pc.cumulative_sum(ones), first - 1)
+    positions = pc.cumulative_sum(ones, start=first - 1)
     return pa.RecordBatch.from_arrays([*batch.columns, positions], names=[*batch.schema.names, name])
 
 

@@ -175,6 +175,7 @@ def find(
             positions |= as_bitmap(batches[-1][target.position])
         if positions:
             hits.append(Hit(file=file, positions=positions, rows_left=count - len(positions)))
+    pa.default_memory_pool().release_unused()  # what the pool keeps of the scan is not at hand for other memory
     if columns is None:
         return _found(target, hits)
     found = pa.Table.from_batches(batches, schema.append(pa.field(target.position, pa.int64())))
