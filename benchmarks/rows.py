@@ -2,13 +2,15 @@
 
 Without Spark delta-rs's merge is beside us; on Spark, with `--peer-jars=FOLDER`, the Delta JAR's (micro_batches.py).
 Each measurement runs in a process of its own, the two sides alternating, on a copy of a table. Without Spark, a process
-applies events to a small table before the clock starts, so that everything is imported.
+applies events to a small table before the clock starts, so that everything is imported. It has only what its side
+imports: all tables and events are made before by another process, and what that wrote is on disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import time
@@ -130,9 +132,12 @@ def _make_tables(workload: Workload, folder: Path) -> None:
     for name, properties in TABLES.items():
         for order in micro_batches.ORDERS:
             row_tables.make(folder / name / order, workload.batch, properties, order)
+        row_tables.make(folder / name / "small", WARM_UP, properties, "shuffled")
+    (folder / "events").mkdir()
+    pq.write_table(row_tables.events(WARM_UP, "shuffled"), folder / "events" / "small.parquet")
     for order in micro_batches.ORDERS:
         events = folder / "events" / order
-        events.mkdir(parents=True)
+        events.mkdir()
         for number in range(workload.micro_batches):
             pq.write_table(row_tables.events(workload.batch, order, number), events / f"{number}.parquet")
 
@@ -160,11 +165,12 @@ def changed(
     key: str, apply: Callable[[Path, pa.Table], object], made: str, order: Order, workload: Workload, folder: Path
 ) -> Sample:
     """One batch on a copy of a table."""
-    small = folder / "small"
-    row_tables.make(small, WARM_UP, TABLES[made], "shuffled")
-    apply(small, row_tables.events(WARM_UP, order))
+    small = row_tables.copied(folder / made / "small", folder / "small")
+    apply(small, pq.read_table(folder / "events" / "small.parquet"))
+    wait_until_done()
     copy = row_tables.copied(folder / made / order, folder / "copy")
     events = pq.read_table(folder / "events" / order / "0.parquet")
+    os.sync()  # else a side that waits for the disk waits for what others wrote
     begun, begun_cpu = time.perf_counter(), _cpu_s()
     apply(copy, events)
     seconds, cpu_s, peak_mb = time.perf_counter() - begun, _cpu_s() - begun_cpu, environment.peak_mb()
