@@ -85,9 +85,14 @@ def test_a_null_matches_nothing(tmp_path: Path) -> None:
 def test_several_rows_for_one_row_of_the_table_are_refused_unless_it_is_deleted(tmp_path: Path) -> None:
     url = a_table(tmp_path)
     twice = source((1, 0, "a"), (1, 0, "b"))
-    with pytest.raises(InvalidRowsError, match="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"):
-        tablefeed.merge(url, twice, on=["id"], **UPSERT)
-    tablefeed.merge(url, twice, on=["id"], matched=[Update(where="source.v = 'a'")])
+    for clauses in (
+        UPSERT,
+        {"matched": [Update(where="source.v = 'a'")]},
+        {"matched": [Delete(where="source.v = 'x'")]},
+    ):
+        with pytest.raises(InvalidRowsError, match="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"):
+            tablefeed.merge(url, twice, on=["id"], **clauses)
+    tablefeed.merge(url, twice, on="target.id = source.id AND source.v = 'a'", matched=[Update()])
     assert values(url)[1] == "a"
     tablefeed.merge(url, twice, on=["id"], matched=[Delete()])
     assert 1 not in values(url)

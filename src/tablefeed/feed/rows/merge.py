@@ -129,8 +129,8 @@ class _Merge:
         """Fills `made`; gives the indices of the rows of the table that go, because they are deleted or updated."""
         asked, gone = self._asked, [pa.array([], pa.int64())]
         both = self._beside(self._left, self._right)
+        self._refuse_several()
         chosen = self._chosen([clause.where for clause in asked.matched], both)
-        self._refuse_several(chosen)
         for clause, rows in _by_clause(asked.matched, chosen):
             at = self._left.take(rows)
             gone.append(at)
@@ -196,18 +196,16 @@ class _Merge:
             return at.filter(keep), of.filter(keep)
         return at, of
 
-    def _refuse_several(self, chosen: pa.Array) -> None:
-        """Refuses several rows of the source for one of the table, as Spark's MERGE does."""
+    def _refuse_several(self) -> None:
+        """Refuses several rows of the source for one of the table, as Spark's MERGE does: whatever the conditions."""
         asked = self._asked
         if asked.matched == (Delete(),) or not (asked.matched or asked.not_matched_by_source):
             return
-        matched = self._left
-        if not asked.not_matched and not asked.not_matched_by_source:
-            matched = matched.filter(pc.is_valid(chosen))
-        if len(pc.unique(matched)) < len(matched):
+        if len(pc.unique(self._left)) < len(self._left):
             raise InvalidRowsError(
                 f"Some rows of {TABLE} match several rows of the source, so it is not clear which of these decides. "
-                "Nothing was committed. Give the source one row for each row that it matches.",
+                "Nothing was committed. Give the source one row for each row that it matches, or name in `on` the "
+                "condition that chooses it.",
                 error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
             )
 
