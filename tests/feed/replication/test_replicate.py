@@ -516,11 +516,12 @@ def test_a_feature_that_is_not_handled_is_refused_where_the_source_gets_it(sourc
     assert rows_of(target) == rows(1, 2).to_pylist()
 
 
-def test_a_table_of_splits_is_refused_by_name(tmp_path: Path, target: Path) -> None:
-    tablefeed.append(tmp_path / "splits", rows(1), table_format="indextables")
+def test_a_target_of_splits_is_refused_by_name(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.append(target, rows(1), table_format="indextables")
 
     with pytest.raises(errors.UnsupportedFeatureError, match="altered, restored or copied here"):
-        tablefeed.replicate(tmp_path / "splits", target)
+        tablefeed.replicate(source, target)
 
 
 def test_arguments_that_name_no_copy_are_refused(source: Path, target: Path) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.api.replicate_rows import RowReplication
 from tablefeed.feed.arguments import location, store_options, switch, text, whole_number
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.replication.comparison import check_equal
 from tablefeed.feed.replication.replica import Replication
-from tablefeed.feed.snapshot.open_log import open_maintained
+from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
+from tablefeed.feed.snapshot.open_log import open_log, open_maintained
 from tablefeed.feed.upkeep.after_commit import look_after, surroundings
 from tablefeed.feed.upkeep.consumers import Consumers, Reports
 from tablefeed.model.actions import Version
@@ -29,16 +31,18 @@ def replicate(
     verify: bool = False,
     resync: bool = False,
     consumer_id: str | None = None,
+    by_rows: bool = False,
     storage_options: Mapping[str, str] | None = None,
     target_storage_options: Mapping[str, str] | None = None,
 ) -> Replicated:
-    """Copies the commits of the Delta table at `source`, with their files, to the table at `target`.
+    """Copies the commits of the table at `source`, with their files, to the Delta table at `target`.
 
     The first call creates the target: its first commit is the whole version `starting_version` of the source, by
     default `until`. Each later commit of the source, up to the version `until` (by default the newest), becomes one
     commit of the target, exactly once, even if processes die. Call again to copy later commits. `app_id` names the
     progress in the target. `target_storage_options` are by default `storage_options`. With `consumer_id` the copy is a
-    consumer of the source, so that its vacuum and cleanup keep what is not copied yet (docs/consumers.md).
+    consumer of the source, so that its vacuum and cleanup keep what is not copied yet (docs/consumers.md). `by_rows`
+    reads and writes the rows instead of copying the files, as is always done for an IndexTables table.
 
     The target must have no other writer: ConflictError if another commit changed it. LogError and DataFileError if the
     source no longer has commits or files that were not copied yet. With `resync`, the version `until` is then copied as
@@ -47,7 +51,7 @@ def replicate(
     """
     options = store_options(storage_options)
     to = options if target_storage_options is None else store_options(target_storage_options)
-    origin, copy = open_maintained(location(source), options), open_maintained(location(target), to)
+    origin, copy = open_log(location(source), options), open_maintained(location(target), to)
     folders = [f"{log.url.rstrip('/')}/" for log in (origin, copy)]
     # VACUUM of other writers deletes the files of a table that is in their table's folder.
     if folders[0].startswith(folders[1]) or folders[1].startswith(folders[0]):
@@ -63,10 +67,16 @@ def replicate(
     app = text(app_id, argument="app_id")
     verifies, resyncs = switch(verify, argument="verify"), switch(resync, argument="resync")
     reports = None if consumer_id is None else Reports(Consumers(origin), consumer_id, clock=time.monotonic)
-    run = Replication(origin, copy, app, around(), reports.reads_after if reports else lambda _version: None)
-    done = run.run(newest, first=Version(first), until=Version(last), resync=resyncs)
+    reads_after = reports.reads_after if reports else lambda _version: None
+    rows, bounds = switch(by_rows, argument="by_rows"), {"first": Version(first), "until": Version(last)}
+    if isinstance(newest, DeltaSnapshot) and not rows:
+        done = Replication(newest.log, copy, app, around(), reads_after).run(newest, **bounds, resync=resyncs)
+    else:
+        rows, run = True, RowReplication(source=origin, target=copy, app_id=app, reads_after=reads_after)
+        done = run.run(newest, **bounds, resync=resyncs)
     if verifies:
-        check_equal(origin.load_for_files(done.source_version), copy.load_for_files(done.version))
+        tables = origin.load_for_files(done.source_version), copy.load_for_files(done.version)
+        check_equal(*tables, by_rows=rows)
     if reports is not None:
         reports.has_read(done.source_version)
     return done

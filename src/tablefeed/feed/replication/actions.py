@@ -99,8 +99,8 @@ def own_name(path: str, root_url: str) -> str:
     if below_root(path, root_url="") != path or path.partition("/")[0].lower() == names.LOG_DIR:
         raise UnsupportedFeatureError(
             f"The log of {root_url} names the file {path!r}, which is not a relative path below the table, as in a "
-            "shallow clone. Such a file cannot be copied under the same path. Nothing was copied. Clone the table with "
-            "its files first (DEEP CLONE), and replicate that.",
+            "shallow clone. Such a file cannot be copied under the same path. Nothing was copied. Copy the rows "
+            "instead: by_rows=True.",
             url=root_url,
             features=("absolute paths",),
         )

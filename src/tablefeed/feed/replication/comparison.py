@@ -2,6 +2,7 @@
 
 Rows are read as any reader reads them, with deletion vectors and column mapping. The digest of a table does not depend
 on the order of its files: it is the sum of one SHA-256 for each, over all columns, the order of rows and their ids.
+Where rows were copied and not files, it is the sum of one SHA-256 for each row.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot
 
 
-def check_equal(source: Snapshot, target: Snapshot) -> None:
+def check_equal(source: Snapshot, target: Snapshot, *, by_rows: bool = False) -> None:
     """Raises ReplicaDiffersError where the two do not have the same columns, partitioning and rows."""
     shapes = [(table.arrow_schema, table.metadata.partition_columns) for table in (source, target)]
     said = "the columns are not the same"
     if shapes[0] == shapes[1]:
-        (rows, digest), (other_rows, other_digest) = digest_of(source), digest_of(target)
+        (rows, digest), (other_rows, other_digest) = (digest_of(each, by_rows=by_rows) for each in (source, target))
         if (rows, digest) == (other_rows, other_digest):
             return
         said = f"it has {other_rows} rows, not {rows}" if rows != other_rows else "some rows are not the same"
@@ -33,7 +34,7 @@ def check_equal(source: Snapshot, target: Snapshot) -> None:
     )
 
 
-def digest_of(table: Snapshot) -> tuple[int, str]:
+def digest_of(table: Snapshot, *, by_rows: bool = False) -> tuple[int, str]:
     """Gives the number of rows and their digest."""
     scan, rows, total = table_scan(table), 0, 0
     for files in table.live_files():
@@ -41,6 +42,10 @@ def digest_of(table: Snapshot) -> tuple[int, str]:
             found = hashlib.sha256(repr((add.base_row_id, add.default_row_commit_version)).encode())
             for batch in read_task(scan.of([add]), table.arrow_schema, store=table.log.store):
                 rows += batch.num_rows
-                found.update(batch.serialize())
-            total += int.from_bytes(found.digest(), "big")
+                if by_rows:
+                    texts = map(repr, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                    total += sum(int.from_bytes(hashlib.sha256(row.encode()).digest()) for row in texts)
+                else:
+                    found.update(batch.serialize())
+            total += 0 if by_rows else int.from_bytes(found.digest(), "big")
     return rows, f"{total % (1 << 256):064x}"

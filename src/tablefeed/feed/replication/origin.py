@@ -9,12 +9,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+import orjson
 
 from tablefeed.delta import codec, names
 from tablefeed.errors import ConflictError, LogError, ObjectNotFoundError, TableReplacedError, naming
 from tablefeed.feed.replication.actions import is_copied
-from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
-from tablefeed.model.actions import Commit, Version
+from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.model.actions import CdcFile, Commit, Version
+
+_T = TypeVar("_T")
 
 INFO = "tablefeed.replicate"
 """The field of commitInfo."""
@@ -35,7 +41,7 @@ class Origin:
         return {"tableId": self.table_id, "version": self.version, "commit": self.digest}
 
 
-def read_commit(log: DeltaLog, version: Version) -> tuple[Commit, str] | None:
+def read_commit(log: TableLog, version: Version) -> tuple[Commit, str] | None:
     """Gives a commit of the source and the digest of its bytes; None where it is not there."""
     name = names.commit_name(version)
     try:
@@ -47,20 +53,23 @@ def read_commit(log: DeltaLog, version: Version) -> tuple[Commit, str] | None:
     return commit, hashlib.sha256(data).hexdigest()
 
 
-def origin_of(target: DeltaSnapshot, app_id: str) -> Origin:
+def origin_of(target: DeltaSnapshot, app_id: str, *, by_rows: bool = False) -> Origin:
     """Gives the origin of the newest copied commit. Commits without actions, such as those of VACUUM, may follow it.
 
+    With `by_rows` commits that change no row may follow it, and may be between it and the state that it was made from.
     Raises ConflictError if any other commit follows it, or if there is none.
     """
+    found: tuple[Origin, int] | None = None
     for version in range(target.version, -1, -1):
         commit = target.log.commit(Version(version))
         if commit is None:
             break
-        found = _origin(commit, app_id)
-        if found is not None:
-            return found
-        if commit.files or commit.metadata or commit.protocol or any(map(is_copied, commit.domains)):
+        copied = _origin(commit, app_id, by_rows=by_rows) if found is None else None
+        if copied is None and _changes_table(commit, by_rows=by_rows):
             break
+        found = found or copied
+        if found is not None and version <= found[1] + 1:
+            return found[0]
     was_copy = app_id in target.facts.txns
     remedy = AGAIN if was_copy else "Give a path without a table, or the app_id of the earlier calls."
     raise ConflictError(
@@ -72,20 +81,34 @@ def origin_of(target: DeltaSnapshot, app_id: str) -> Origin:
     )
 
 
-def _origin(commit: Commit, app_id: str) -> Origin | None:
-    found = (commit.info or {}).get(INFO)
+def _changes_table(commit: Commit, *, by_rows: bool) -> bool:
+    if by_rows:
+        changed = any(not isinstance(file, CdcFile) and file.data_change for file in commit.files)
+    else:
+        changed = bool(commit.files) or any(map(is_copied, commit.domains))
+    return changed or commit.metadata is not None or commit.protocol is not None
+
+
+def _origin(commit: Commit, app_id: str, *, by_rows: bool) -> tuple[Origin, int] | None:
+    """Gives the origin that a commit names, and the version of the target from which it was made."""
+    info = commit.info or {}
+    try:
+        found = orjson.loads(str(info.get("userMetadata")))[INFO] if by_rows else info.get(INFO)
+    except (ValueError, LookupError, TypeError):
+        return None
     recorded = next((txn.txn_version for txn in commit.txns if txn.app_id == app_id), None)
     if recorded is None or not isinstance(found, Mapping) or found.get("version") != recorded:
         return None
-    digest = found.get("commit")
-    return Origin(
+    digest, after = found.get("commit"), found.get("after") if by_rows else commit.version - 1
+    origin = Origin(
         table_id=str(found.get("tableId")),
         version=Version(recorded),
         digest=digest if isinstance(digest, str) else None,
     )
+    return (origin, after) if isinstance(after, int) else None
 
 
-def check_same_source(newest: DeltaSnapshot, origin: Origin) -> None:
+def check_same_source(newest: Snapshot, origin: Origin) -> None:
     """Raises TableReplacedError if the source at `newest` does not continue from `origin`."""
     same = newest.version >= origin.version
     if same and origin.digest is not None:
@@ -104,7 +127,7 @@ def check_same_source(newest: DeltaSnapshot, origin: Origin) -> None:
         )
 
 
-def required(found: tuple[Commit, str] | None, version: Version, log: DeltaLog) -> tuple[Commit, str]:
+def required(found: _T | None, version: Version, log: TableLog) -> _T:
     """Gives `found`. Raises LogError if the source's log lost the commit of `version`."""
     if found is None:
         raise LogError(

@@ -62,9 +62,9 @@ class Replication:
         cannot be continued gets the whole version `until`. Raises ConflictError, LogError, DataFileError and
         UnsupportedFeatureError, each before the version that caused it is committed.
         """
-        target = _newest(self._target)
+        target = newest_of(self._target)
         while target is None:
-            target = self._put_snapshot(first, None) or _newest(self._target)
+            target = self._put_snapshot(first, None) or newest_of(self._target)
         try:
             origin = origin_of(target, self._app_id)
             # Another run may have copied a later version than this one read at first.
@@ -77,7 +77,7 @@ class Replication:
             if not resync or self._app_id not in target.facts.txns:
                 raise
             logger.warning("copied anew table=%s: %s", self._target.url, error)
-            done = self._put_snapshot(until, _newest(self._target))
+            done = self._put_snapshot(until, newest_of(self._target))
             if done is None:  # another commit has that version, perhaps of a run that goes on from there
                 return self.run(newest, first=first, until=until, resync=True)
             target, origin = done, origin_of(done, self._app_id)
@@ -104,7 +104,7 @@ class Replication:
         done = self._committed(put)
         if done is not None:
             return done, after
-        found = _newest(self._target)
+        found = newest_of(self._target)
         if found is None:
             raise ConflictError(
                 f"Nothing was committed to {self._target.url}: the table is gone. It was deleted during the run. Call "
@@ -178,7 +178,8 @@ class Replication:
         return Txn(app_id=self._app_id, txn_version=version, last_updated_ms=now_ms)
 
 
-def _newest(log: DeltaLog) -> DeltaSnapshot | None:
+def newest_of(log: DeltaLog) -> DeltaSnapshot | None:
+    """Gives the newest state of a table, None where there is none."""
     try:
         return log.load()
     except TableNotFoundError:

@@ -1,0 +1,99 @@
+"""Copies a table by its rows, where its files cannot be those of the copy: each of its commits becomes one write.
+
+A commit that only adds rows is appended. For a commit that changes rows or columns in any other way, the target gets
+the whole version of the source. Each is one call of `append` with a txn; its user metadata names the origin.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from tablefeed.errors import ConflictError, DataFileError, LogError
+from tablefeed.feed.api.append import append
+from tablefeed.feed.api.appends import appends
+from tablefeed.feed.api.table import Table
+from tablefeed.feed.replication.origin import INFO, Origin, check_same_source, origin_of, required
+from tablefeed.feed.replication.replica import newest_of
+from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.model.actions import Commit, RemoveFile, Version
+from tablefeed.model.outcome import Committed, Replicated
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowReplication:
+    """A run that copies `source` to `target` as the application `app_id`; `reads_after`: see `Replication`."""
+
+    source: TableLog
+    target: DeltaLog
+    app_id: str
+    reads_after: Callable[[Version], None]
+
+    def run(self, newest: Snapshot, *, first: Version, until: Version, resync: bool) -> Replicated:
+        """Does what `Replication.run` does. Another run may make some of the commits."""
+        commits = 0
+        while True:
+            state = newest_of(self.target)
+            if state is None:
+                commits += self._put(first, newest.metadata.table_id, None)
+                continue
+            try:
+                origin = origin_of(state, self.app_id, by_rows=True)
+                check_same_source(newest if origin.version <= newest.version else self.source.load(), origin)
+                self.reads_after(origin.version)
+                if origin.version >= until:
+                    return Replicated(version=state.version, source_version=origin.version, commits=commits, files=0)
+                version = Version(origin.version + 1)
+                commit = required(self.source.commit(version), version, self.source)
+                commits += self._put(version, newest.metadata.table_id, state, commit)
+            except (ConflictError, DataFileError, LogError) as error:
+                recorded = state.facts.txns.get(self.app_id)
+                # The txn of a version that was copied before would skip the write.
+                if not resync or recorded is None or recorded.txn_version >= until:
+                    raise
+                logger.warning("copied anew table=%s: %s", self.target.url, error)
+                commits += self._put(until, newest.metadata.table_id, state)
+
+    def _put(self, version: Version, table_id: str, state: DeltaSnapshot | None, commit: Commit | None = None) -> bool:
+        """Writes `commit`, or without it the whole `version`, to the target at `state`; says if this run did it."""
+        self.reads_after(Version(version if commit is None else version - 1))
+        whole = self._whole(version, state, commit)
+        if whole is not None:
+            rows, partition_by = Table(whole).to_batches(), whole.metadata.partition_columns
+        else:
+            options = dict(self.source.storage_options)
+            rows = appends(self.source.location, start_version=version, end_version=version, storage_options=options)
+            partition_by = () if state is None else state.metadata.partition_columns
+        origin = Origin(table_id=table_id, version=version, digest=None)
+        after = -1 if state is None else state.version
+        replaces = whole is not None and state is not None
+        done = append(
+            self.target.location,
+            rows,
+            mode="overwrite" if replaces else "append",
+            partition_by=partition_by,
+            merge_schema=not replaces,
+            overwrite_schema=replaces,
+            app_id=self.app_id,
+            txn_version=version,
+            user_metadata=orjson.dumps({INFO: {**origin.as_info(), "after": after}}).decode(),
+            storage_options=self.target.storage_options,
+        )
+        return isinstance(done, Committed)
+
+    def _whole(self, version: Version, state: DeltaSnapshot | None, commit: Commit | None) -> Snapshot | None:
+        """Gives the whole `version` of the source where its rows must replace those of the target; None: append."""
+        if commit is not None and not any(isinstance(f, RemoveFile) and f.data_change for f in commit.files):
+            if commit.metadata is None:
+                return None
+            whole = self.source.load(version)
+            shapes = [(each.arrow_schema, each.metadata.partition_columns) for each in (whole, state) if each]
+            if shapes[0] == shapes[-1]:
+                return None
+        return self.source.load_for_files(version)

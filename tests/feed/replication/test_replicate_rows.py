@@ -1,0 +1,186 @@
+"""`tablefeed.replicate` by rows, for sources whose files cannot be those of the copy: what each commit writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from support.logs import info, put, said, txn
+from support.maintained import delete_rows, rows_of
+from tablefeed import errors
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.model.actions import Version
+from tablefeed.model.outcome import Replicated
+from tablefeed.store import open_store
+
+APP = "tablefeed.replicate"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return tmp_path / "source"
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "target"
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": ids, "name": [f"n{each}" for each in ids]})
+
+
+def at(table: Path, version: int) -> list[dict[str, Any]]:
+    return sorted(tablefeed.open_table(table, version=version).to_arrow().to_pylist(), key=repr)
+
+
+def of(version: int, source_version: int, *, commits: int) -> Replicated:
+    return Replicated(version=Version(version), source_version=Version(source_version), commits=commits, files=0)
+
+
+def operations(table: Path) -> list[str | None]:
+    return [(said(table, version, "commitInfo")[0]["operationParameters"])["mode"] for version in range(4)]
+
+
+def test_each_commit_of_a_table_of_splits_is_a_commit_of_its_copy(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1, 2), table_format="indextables", partition_by="name")
+    tablefeed.append(source, rows(3))
+    first = tablefeed.open_table(source).version - 1
+    tablefeed.append(source, rows(1, 1), mode="overwrite")
+    tablefeed.append(source, rows(4))
+
+    done = tablefeed.replicate(source, target, starting_version=first, consumer_id="copy", verify=True)
+
+    assert done == of(3, first + 3, commits=4)
+    assert [at(target, v) for v in range(4)] == [at(source, first + v) for v in range(4)]
+    assert operations(target) == ["Append", "Append", "Overwrite", "Append"]
+    assert tablefeed.open_table(target).partition_columns == ("name",)
+    assert [each.version for each in tablefeed.consumers(source).list()] == [first + 3]
+    assert tablefeed.replicate(source, target) == of(3, first + 3, commits=0)
+
+
+def test_rows_that_are_inserted_changed_deleted_and_renamed_are_so_in_a_copy_by_rows(
+    source: Path, target: Path
+) -> None:
+    tablefeed.append(source, rows(1, 2, 3), properties={"delta.columnMapping.mode": "name"})
+    tablefeed.append(source, rows(4, 4))
+    tablefeed.update(source, {"name": "'changed'"}, "id = 4")
+    tablefeed.delete(source, "id = 2")
+    tablefeed.optimize(source)
+    tablefeed.append(source, pa.table({"id": [5], "new": [1.5]}), merge_schema=True)
+    tablefeed.alter(source, rename_columns={"name": "label"})
+    tablefeed.alter(source, set_properties={"mine": "x"})
+    tablefeed.append(source, pa.table({"other": [1]}), mode="overwrite", overwrite_schema=True)
+    newest = tablefeed.open_table(source).version
+
+    done = tablefeed.replicate(source, target, starting_version=0, by_rows=True, verify=True)
+
+    assert done == of(newest, newest, commits=newest + 1)
+    assert [at(target, v) for v in range(newest + 1)] == [at(source, v) for v in range(newest + 1)]
+    assert said(target, 4, "add") == said(target, 7, "add") == []  # neither changes a row
+
+
+def test_a_shallow_clone_is_copied_by_rows(source: Path, target: Path) -> None:
+    base = source.parent / "base"
+    tablefeed.append(base, rows(1, 2))
+    (file,) = said(base, 0, "add")
+    table = [{kind: said(base, 0, kind)[0]} for kind in ("protocol", "metaData")]
+    put(open_store(str(source)), 0, [*table, {"add": {**file, "path": (base / file["path"]).as_uri()}}])
+    allowed = {"allowAbsolutePaths": "true"}
+
+    with pytest.raises(errors.UnsupportedFeatureError, match="by_rows=True"):
+        tablefeed.replicate(source, target, storage_options=allowed)
+
+    tablefeed.replicate(source, target, by_rows=True, verify=True, storage_options=allowed)
+    assert rows_of(target) == rows(1, 2).to_pylist()
+
+
+def test_a_copy_by_rows_that_another_writer_changed_is_refused_until_there_is_more_to_copy(
+    source: Path, target: Path
+) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.replicate(source, target, by_rows=True)
+    tablefeed.append(target, rows(99))
+
+    for resync in (False, True):
+        with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
+            tablefeed.replicate(source, target, by_rows=True, resync=resync)
+    tablefeed.append(source, rows(2))
+    with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
+        tablefeed.replicate(source, target, by_rows=True)
+
+    assert tablefeed.replicate(source, target, by_rows=True, resync=True, verify=True) == of(2, 1, commits=1)
+    assert rows_of(target) == rows(1, 2).to_pylist()
+
+
+def test_a_commit_that_came_between_a_write_and_the_state_it_was_made_from_is_noticed(
+    source: Path, target: Path
+) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.append(source, rows(2))
+    tablefeed.replicate(source, target, by_rows=True, until=0)
+    tablefeed.append(target, rows(99))
+    origin = {"tableId": tablefeed.open_table(source).table_id, "version": 1, "commit": None, "after": 0}
+    text = orjson.dumps({APP: origin}).decode()
+    put(open_store(str(target)), 2, [info(operation="WRITE", userMetadata=text), txn(APP, 1)])
+
+    with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
+        tablefeed.replicate(source, target, by_rows=True)
+
+
+def test_a_copy_by_rows_may_be_optimized(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.append(source, rows(2))
+    tablefeed.replicate(source, target, by_rows=True, starting_version=0)
+    assert tablefeed.optimize(target).version == 2
+    tablefeed.append(source, rows(3))
+
+    assert tablefeed.replicate(source, target, by_rows=True, verify=True) == of(3, 2, commits=1)
+
+
+def test_a_copy_is_by_rows_or_by_files_and_never_both(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.replicate(source, target, by_rows=True)
+    tablefeed.append(source, rows(2))
+
+    with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
+        tablefeed.replicate(source, target)
+
+    tablefeed.replicate(source, target, resync=True, verify=True)
+    with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
+        tablefeed.replicate(source, target, by_rows=True)
+
+
+def test_a_copy_by_rows_whose_source_lost_a_commit_is_refused_until_it_is_copied_anew(
+    source: Path, target: Path
+) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.replicate(source, target, by_rows=True)
+    tablefeed.append(source, rows(2))
+    tablefeed.append(source, rows(3))
+    tablefeed.checkpoint(source)
+    for version in (0, 1):
+        (source / "_delta_log" / f"{version:020d}.json").unlink()
+
+    with pytest.raises(errors.LogError, match="DELTA_MISSING_FILES_UNEXPECTED_VERSION"):
+        tablefeed.replicate(source, target, by_rows=True)
+
+    assert tablefeed.replicate(source, target, by_rows=True, resync=True, verify=True) == of(1, 2, commits=1)
+
+
+def test_a_copy_by_rows_that_lacks_a_row_is_reported(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1, 1, 2))
+    tablefeed.replicate(source, target, by_rows=True)
+    (path,) = (each["path"] for each in said(target, 0, "add"))
+    forged = {**said(target, 0, "commitInfo")[0]}
+    forged["userMetadata"] = forged["userMetadata"].replace('"after":-1', '"after":1')
+    delete_rows(target, path, 1)
+    put(open_log(str(target)).store, 2, [info(**forged), txn(APP, 0)])
+
+    with pytest.raises(errors.ReplicaDiffersError, match="it has 2 rows, not 3"):
+        tablefeed.replicate(source, target, by_rows=True, verify=True)
