@@ -72,6 +72,11 @@ class RowRules:
         self._checks = [*rules.checks, *_of_given(rules, setting.absent)]
         self._program = self._checking() if self._checks else None
 
+    @property
+    def inputs(self) -> frozenset[str]:
+        """The columns that the checks name: a batch for checks alone needs no others."""
+        return frozenset(() if self._program is None else self._program.inputs.values())
+
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Gives the rows, in order and in the same schema, with the absent columns filled.
 

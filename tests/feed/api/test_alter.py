@@ -400,6 +400,7 @@ def test_a_constraint_holds_for_the_rows_that_are_there_before_it_is_added(table
         add_constraints={"c": "id < 2"},
     )
     refused(table, errors.InvalidRowsError, "name : null", add_constraints={"c": "name = 'a'"})
+    refused(table, errors.UnsupportedExpressionError, "its constraint c", add_constraints={"c": "id +"})
 
     tablefeed.alter(table, add_constraints={"Small": "id < 3"})
 

@@ -110,7 +110,7 @@ def altered(table: Snapshot, wanted: Alteration) -> Altered:
         metadata = replace(metadata, configuration=kept)
     _check_result(table, target, protocol, metadata)
     checks = tuple(Check(name=name.lower(), expression=sql) for name, sql in wanted.new_constraints.items())
-    _check_rules(table.schema, checks, wanted)
+    _check_defaults(table.schema, wanted)
     nulls = [column_at(table.schema, path) for path, nullable in wanted.nullable.items() if not nullable]
     return Altered(
         metadata=metadata,
@@ -262,9 +262,9 @@ def _check_result(table: Snapshot, target: Target, protocol: Protocol, metadata:
     features.check_writable(protocol, metadata, removes=False)
 
 
-def _check_rules(schema: Struct, checks: tuple[Check, ...], wanted: Alteration) -> None:
-    """Raises UnsupportedExpressionError for a new constraint or default that no writer here could evaluate."""
+def _check_defaults(schema: Struct, wanted: Alteration) -> None:
+    """Raises UnsupportedExpressionError for a new default that no writer here could evaluate."""
     defaults = {column_at(schema, path)[1].name: sql for path, sql in wanted.defaults.items() if sql is not None}
-    if checks or defaults:
-        rules = TableRules(checks=checks, defaults=defaults)
+    if defaults:
+        rules = TableRules(defaults=defaults)
         check_kept(Kept(rules=rules, absent=frozenset(defaults), partition_by=(), zone=None, now_ms=0), schema)

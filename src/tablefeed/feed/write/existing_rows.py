@@ -26,11 +26,11 @@ def check_existing_rows(table: Snapshot, checks: Sequence[Check], required: Sequ
     from tablefeed.data.rule_evaluation import RowRules, Setting
     from tablefeed.delta.schema.arrow_schema import to_arrow
 
-    named = {path[0] for path in required} | _named(checks, table.schema)
+    setting = Setting(absent=frozenset(), time_zone=None, now_us=now_ms * 1000)
+    rules = [(check, RowRules(TableRules(checks=(check,)), table.schema, setting)) for check in checks]
+    named = {path[0] for path in required}.union(*(keeps.inputs for _, keeps in rules))
     # Without a column there would be no rows to count.
     schema = Struct(tuple(column for column in table.schema if column.name in named)) if named else table.schema
-    setting = Setting(absent=frozenset(), time_zone=None, now_us=now_ms * 1000)
-    rules = [(check, RowRules(TableRules(checks=(check,)), schema, setting)) for check in checks]
     for batch in _rows(table, to_arrow(schema)):
         for path in required:
             if _has_null(batch.column(path[0]), path[1:]):
@@ -48,17 +48,6 @@ def check_existing_rows(table: Snapshot, checks: Sequence[Check], required: Sequ
                     f"Nothing was changed. Update or delete these rows first. The first of them: {broken.message}",
                     error_class="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
                 ) from broken
-
-
-def _named(checks: Sequence[Check], schema: Struct) -> set[str]:
-    """The columns that the checks name, as the schema spells them."""
-    if not checks:
-        return set()
-    from tablefeed.data.sql import Asked, compile_expressions
-
-    program = compile_expressions([Asked(text=check.expression) for check in checks], schema, time_zone=None, now_us=0)
-    asked = {path[0].lower() for expression in program.expressions for path in expression.paths}
-    return {column.name for column in schema if column.name.lower() in asked}
 
 
 def _rows(table: Snapshot, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
