@@ -167,6 +167,8 @@ def find(
     schema = pa.schema([target.schema.field(name) for name in dict.fromkeys((*keys.column_names, *(columns or ())))])
     hits: list[Hit] = []
     batches: list[pa.RecordBatch] = []
+    pool = pa.default_memory_pool()
+    pool.release_unused()  # before and after: else the scan's memory adds to what the pool keeps of other steps
     for file in target.files(within):
         positions, count = BitMap64(), 0
         for batch in target.read([file], schema, with_positions=True):
@@ -175,7 +177,7 @@ def find(
             positions |= as_bitmap(batches[-1][target.position])
         if positions:
             hits.append(Hit(file=file, positions=positions, rows_left=count - len(positions)))
-    pa.default_memory_pool().release_unused()  # what the pool keeps of the scan is not at hand for other memory
+    pool.release_unused()
     if columns is None:
         return _found(target, hits)
     found = pa.Table.from_batches(batches, schema.append(pa.field(target.position, pa.int64())))
