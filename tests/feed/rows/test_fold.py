@@ -16,7 +16,7 @@ import pytest
 from support.change_events import Event, Target, delete, table_of, truncate, upsert
 from tablefeed.errors import EqualSequencesError, InvalidRowsError
 from tablefeed.feed.rows.fold import fold
-from tablefeed.feed.rows.folding import DELETED_AT, SEQUENCE, SET_AT, Counts, Folding, Known, Ties
+from tablefeed.feed.rows.folding import DELETED_AT, KIND, SEQUENCE, SET_AT, Counts, Folding, Known, Ties
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("city", pa.string())])
 HOW = Folding(schema=SCHEMA, keys=("id",), sequence=pa.int64())
@@ -150,6 +150,26 @@ def test_a_struct_is_compared_member_by_member() -> None:
         assert names(in_batches(how, *batches)) == {1: "9 10"}
 
 
+@pytest.mark.parametrize("scd_type", [1, 2])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("us")], ids=str)
+def test_sequences_may_be_as_far_apart_as_their_type_allows(kind: pa.DataType, scd_type: int) -> None:
+    how = replace(HOW, sequence=kind, scd_type=scd_type)
+    ends = [pa.scalar(at, pa.int64()).cast(kind) for at in (2**63 - 1, -(2**63), 0)]
+    batch = pa.table(
+        {
+            "id": [1, 1, 1],
+            "name": ["newest", "oldest", "between"],
+            "city": pa.nulls(3, pa.string()),
+            KIND: ["upsert"] * 3,
+            SEQUENCE: pa.array(ends, kind),
+        }
+    )
+
+    folded = fold(batch, Known(rows=how.row_schema.empty_table(), state=how.state_schema.empty_table()), how)
+
+    assert folded.inserts["name"].to_pylist() == (["newest"] if scd_type == 1 else ["oldest", "between", "newest"])
+
+
 @pytest.mark.parametrize("how", [HOW, IN_ROWS, SPARSE], ids=["sequence in the state", "in the rows", "nulls ignored"])
 @pytest.mark.parametrize("delete_first", [True, False], ids=["delete first", "upsert first"])
 def test_of_a_delete_and_an_upsert_at_one_sequence_the_upsert_wins(how: Folding, *, delete_first: bool) -> None:
@@ -255,6 +275,12 @@ def test_an_older_sparse_event_sets_what_no_newer_one_has_set() -> None:
     assert target.shown() == [{"id": 1, "name": "new", "city": "x"}]
     assert target.remembered() == [{"id": 1, SEQUENCE: 5, DELETED_AT: None, SET_AT: {"name": 3, "city": 2}}]
     assert folded.counts == Counts(applied=1, late=0, duplicates=0)
+
+
+def test_an_event_whose_columns_are_all_remembered_is_a_duplicate_also_if_a_newer_one_left_them_alone() -> None:
+    target = in_batches(SPARSE, [upsert(3, id=1, name="a", city="x")], [upsert(5, id=1)])
+
+    assert target.apply(upsert(3, id=1, name="a", city="x")).counts == Counts(applied=0, late=0, duplicates=1)
 
 
 def test_what_was_set_before_a_delete_is_gone_even_if_the_delete_comes_last() -> None:

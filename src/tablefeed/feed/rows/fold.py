@@ -1,4 +1,4 @@
-"""Folds change events into rows: the entry for both SCD types, and SCD type 1, which keeps one row for each key.
+"""Folds change events into rows: into one row for each key (SCD type 1), or into every version of a row (SCD type 2).
 
 The law: the same events, in any order and in any batches, result in the same rows and the same state.
 
@@ -6,8 +6,12 @@ The rule of SCD type 1: D is the greatest sequence of the deletes of a key and o
 count. If none counts, there is no row. Otherwise the row is that of the greatest upsert. A column that upserts may
 leave as it is has the value of the greatest upsert that counts and sets it. These are all maxima, so the law holds.
 
-Rows are handled as columns. A sequence is compared by its rank among all sequences of the batch and of what is known; a
-code is a rank and a position in one number, so that the greatest code of a key says which event or row decides.
+The rule of SCD type 2, for one key: of its events at one sequence, an upsert wins over a delete. An upsert opens a
+version, which the next event closes; a delete closes the version before it and opens none. Consecutive upserts with
+equal tracked columns are one version: it begins at the first of them, and has the columns that are not tracked of the
+last. The law holds because the versions of a key are built anew from all its events each time. The rows and the state
+together say which events these were. A version is an upsert at its start and, unless another version begins there, a
+delete at its end. All events that the versions do not show are in the state (`Folding.state_schema`).
 """
 
 from __future__ import annotations
@@ -20,25 +24,27 @@ import pyarrow.compute as pc
 from tablefeed.feed.rows.columns import (
     LONG,
     alike,
-    counting,
+    chained,
     first,
     flags,
-    flat,
     gather,
     how_many,
     is_true,
-    member,
-    nulls,
     only,
+    others,
     struct_of,
     where,
 )
-from tablefeed.feed.rows.events import Order, check_batch, contradicting_rows, equal_sequences, key_numbers, sets
+from tablefeed.feed.rows.events import check_batch, equal_sequences
 from tablefeed.feed.rows.folding import (
     DELETED_AT,
+    END_AT,
+    IS_DELETE,
     KIND,
     SEQUENCE,
+    SET,
     SET_AT,
+    START_AT,
     Counts,
     Folded,
     Folding,
@@ -46,7 +52,7 @@ from tablefeed.feed.rows.folding import (
     Known,
     Ties,
 )
-from tablefeed.feed.rows.history import fold_history
+from tablefeed.feed.rows.items import Items, items_of, newest, same_before, same_next, within
 
 
 def fold(events: pa.Table, known: Known, how: Folding) -> Folded:
@@ -61,314 +67,253 @@ def fold(events: pa.Table, known: Known, how: Folding) -> Folded:
     and SchemaMismatchError. All name the table as `errors.TABLE`.
     """
     check_batch(events, known, how)
-    return fold_history(events, known, how) if how.scd_type == 2 else _fold_rows(events, known, how)
-
-
-def _fold_rows(events: pa.Table, known: Known, how: Folding) -> Folded:
     truncating = pc.equal(events[KIND], Kind.TRUNCATE)
-    truncates = events.filter(truncating)
-    acts = events.filter(pc.invert(truncating)) if truncates.num_rows else events
-    board = _decide(acts, truncates[SEQUENCE], known, how)
+    truncates = events[SEQUENCE].filter(truncating)
+    acts = events.filter(pc.invert(truncating)) if len(truncates) else events
+    before = pa.chunked_array([[] if known.truncated_at is None else [known.truncated_at]], how.sequence)
+    items = items_of(acts, known, how, chained([truncates, before]))
+    truncated, truncated_at = _truncated(items)
+    points = _points(items, truncated)
     if how.ties == Ties.FAIL:
-        _refuse_ties(board)
-    inserts, replaces, removed = _rows(board)
-    state, state_removed = _state(board)
+        _refuse_ties(points)
+    inserts, replaces, removed = _rows(points)
+    state, state_removed = _state_of_history(points) if how.scd_type == 2 else _state(points)
     return Folded(
         inserts=inserts,
         replaces=replaces,
         removed=removed,
         state=state,
         state_removed=state_removed,
-        truncated_at=_truncated_at(board),
-        counts=_counts(board),
+        truncated_at=truncated_at,
+        counts=_counts(items, points, len(truncates)),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Newest:
-    """For each key the newest of its items of one sort: its rank, and its position; null where there is none."""
+def _truncated(items: Items) -> tuple[int, pa.Scalar | None]:
+    """The rank and the sequence of the newest truncate; 0 and None where there is none."""
+    ranks, order = items.order.ranks[-1], items.order
+    rank = pc.max(ranks).as_py() or 0
+    return rank, order.values[len(order.values) - len(ranks) + pc.index(ranks, rank).as_py()] if rank else None
 
-    rank: pa.Array
-    at: pa.Array
 
-    @staticmethod
-    def of(codes: pa.ChunkedArray, size: int) -> _Newest:
-        rank = flat(pc.divide(codes, size))
-        return _Newest(rank, flat(pc.subtract(codes, pc.multiply(rank, size))))
-
-    def only(self, mask: pa.Array) -> _Newest:
-        """Without those where `mask` is false or null."""
-        return _Newest(only(self.rank, mask), only(self.at, mask))
-
-    def since(self, barrier: pa.Array) -> _Newest:
-        """Only those at or after the barrier of their key."""
-        return self.only(pc.greater_equal(self.rank, barrier))
+def _is_truncated(items: Items, rank: int) -> pa.Array:
+    """Whether a truncate of that rank ends what the items do; it leaves an upsert of its own sequence."""
+    return pc.less_equal(pc.add(pc.multiply(items.rank, 2), items.is_upsert.cast(LONG)), 2 * rank)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Board:
-    """What decides each key, at the index of its number. Positions are those in `order`, which has events first."""
+class _Points:
+    """What decides: with SCD type 1 at each key, with type 2 at each sequence of each key: one upsert or one delete."""
 
-    acts: pa.Table
-    known: Known
-    how: Folding
-    order: Order
-    numbers: pa.Array
-    """Of each event."""
-    is_upsert: pa.Array
-    """Of each event."""
-    upsert: _Newest
-    """The newest upsert that counts, an event or the row."""
-    delete: _Newest
-    sets: dict[str, _Newest]
-    """For each sparse column the newest upsert that counts and sets it."""
-    barrier: pa.Array
-    """The rank of D; 0 where nothing was deleted."""
-    row: pa.Array
-    """The index of the known row."""
-    state: pa.Array
-    """The index of the row of the state."""
-    item: pa.Array
-    """Where the key occurs first in events, rows and state, one after the other."""
-    ranks: dict[str, pa.Array]
-    """By the names of `_sequences`."""
+    items: Items
+    """Of type 1, only what no truncate ends."""
+    of: pa.Array
+    """One number of each item for its point."""
+    decides: pa.Array
+    """The item that decides."""
+    begins: pa.Array
+    """The newest delete up to it; where there is none, the first item of its key."""
+    set: dict[str, pa.Array]
+    """For each column the item of the point that sets it; null where the point leaves it as it was."""
+    shown: dict[str, pa.Array]
+    """For each column the item that has what the row has after an upsert."""
+    is_merged: pa.Array
+    """Whether the upsert continues the version before it."""
+    is_idle: pa.Array
+    """Whether the delete closes nothing."""
     truncated: int
     """The rank of the newest truncate; 0 where there is none."""
 
     @property
-    def by_event(self) -> pa.Array:
-        """Whether an event decides the row."""
-        return self.is_event(self.upsert)
+    def is_upsert(self) -> pa.Array:
+        return self.items.is_upsert.take(self.decides)
 
     @property
-    def shown(self) -> pa.Array:
-        """Whether there is a row. A known one that somebody else deleted meanwhile stays deleted."""
-        return pc.or_(self.by_event, pc.and_(pc.is_valid(self.upsert.at), pc.is_valid(self.row)))
+    def delete(self) -> pa.Array:
+        """The newest delete up to it."""
+        return only(self.begins, pc.invert(self.items.is_upsert.take(self.begins)))
 
-    @property
-    def is_anew(self) -> pa.Array:
-        """Whether the known row, if any, is older than a delete that is older than what decides."""
-        ranks = self.ranks
-        known = pc.max_element_wise(ranks["rows"].take(self.row), ranks["state"].take(self.state), 0)
-        return is_true(pc.and_(pc.less(known, self.barrier), pc.less(self.barrier, self.upsert.rank)))
-
-    def is_event(self, newest: _Newest) -> pa.Array:
-        return is_true(pc.less(newest.at, self.acts.num_rows))
-
-    def parts(self, column: str) -> list[pa.ChunkedArray]:
-        by_event = SEQUENCE if column == self.how.sequence_column else column
-        return [self.acts[by_event], self.known.rows[column]]
-
-    def source(self, newest: _Newest) -> pa.Array:
-        """The index in `parts` of what decides."""
-        return pc.if_else(self.is_event(newest), newest.at, pc.add(self.row, self.acts.num_rows))
-
-    def place(self, column: str) -> pa.Array:
-        """The index in `parts` of the value that the column of each key's row has."""
-        if column not in self.sets:
-            return self.source(self.upsert)
-        newest = self.sets[column]
-        # No event set a value that another writer left there: it is older than every event.
-        untouched = only(pc.add(self.row, self.acts.num_rows), pc.equal(self.barrier, 0))
-        return pc.if_else(pc.is_valid(newest.at), self.source(newest), untouched)
+    def newest(self, mask: pa.Array) -> pa.Array:
+        """The newest item of each key at which `mask` is true."""
+        found, number = newest(mask).take(self.decides), self.items.number
+        return only(found, pc.equal(number.take(found), number.take(self.decides)))
 
 
-def _decide(acts: pa.Table, truncates: pa.ChunkedArray, known: Known, how: Folding) -> _Board:
-    numbers = key_numbers([acts, known.rows, known.state], how.keys)
-    columns = _sequences(acts, truncates, known, how)
-    order = Order.of(list(columns.values()))
-    ranks = dict(zip(columns, order.ranks, strict=True))
-    codes = dict(zip(columns, _codes(order), strict=True))
-    is_upsert = flat(pc.equal(acts[KIND], Kind.UPSERT))
-    nothing = [nulls(len(each)) for each in numbers]
-    items = {
-        "number": numbers,
-        "item": [counting(sum(len(each) for each in numbers))],
-        "upsert": [only(codes["events"], is_upsert), codes["rows"], _set(codes["state"], ranks["state"])],
-        "delete": [only(codes["events"], pc.invert(is_upsert)), nothing[1], _set(codes["deletes"], ranks["deletes"])],
-        "row": [nothing[0], counting(known.rows.num_rows), nothing[2]],
-        "state": [nothing[0], nothing[1], counting(known.state.num_rows)],
-    }
-    for name in how.sparse:
-        by_event = only(codes["events"], pc.and_(is_upsert, sets(acts, name, how)))
-        items[f"set {name}"] = [by_event, nothing[1], _set(codes[f"set {name}"], ranks[f"set {name}"])]
-    newest = _newest(items, known, how)
-    delete = _Newest.of(newest["delete"], order.size)
-    truncate_ranks = pa.concat_arrays([ranks["truncates"], ranks["truncated"]])
-    truncated = pc.max(truncate_ranks).as_py() or 0
-    barrier = pc.max_element_wise(pc.fill_null(delete.rank, 0), truncated)
-    return _Board(
-        acts=acts,
-        known=known,
-        how=how,
-        order=order,
-        numbers=numbers[0],
-        is_upsert=is_upsert,
-        upsert=_Newest.of(newest["upsert"], order.size).since(barrier),
-        delete=delete,
-        sets={name: _Newest.of(newest[f"set {name}"], order.size).since(barrier) for name in how.sparse},
-        barrier=barrier,
-        row=newest["row"],
-        state=newest["state"],
-        item=newest["item"],
-        ranks=ranks,
+def _points(every: Items, truncated: int) -> _Points:
+    how, items = every.how, every.filter(pc.invert(_is_truncated(every, truncated))) if truncated else every
+    of = items.point if how.scd_type == 2 else items.number
+    same = same_next(of)
+    decides = where(pc.invert(same))
+    # With SCD type 2 a delete at the sequence of an upsert ends nothing.
+    lasts = pc.or_(items.is_upsert, same) if how.scd_type == 2 else items.is_upsert
+    begins = newest(pc.invert(pc.and_(lasts, same_before(items.number)))).take(decides)
+    shown, is_upsert = items.chosen(decides, begins), items.is_upsert.take(decides)
+    own = items.chosen(decides, newest(pc.invert(same_before(of))).take(decides)) if how.scd_type == 2 else shown
+    continues = pc.and_(same_before(items.number.take(decides)), _shifted(is_upsert, 1))
+    follows = pc.and_(is_upsert, continues)
+    pairs = where(follows)
+    compared = []
+    for name in (name for name in how.values if name not in how.untracked):
+        place = items.place.take(shown[name])
+        compared.append((items.parts(name), place.take(pc.subtract(pairs, 1)), place.take(pairs)))
+    return _Points(
+        items=items,
+        of=of,
+        decides=decides,
+        begins=begins,
+        set=own,
+        shown=shown,
+        is_merged=pc.replace_with_mask(flags(len(decides), value=False), follows, alike(len(pairs), compared)),
+        is_idle=pc.and_not(pc.invert(is_upsert), continues),
         truncated=truncated,
     )
 
 
-def _sequences(acts: pa.Table, truncates: pa.ChunkedArray, known: Known, how: Folding) -> dict[str, pa.ChunkedArray]:
-    """All sequences. Those of events come first: at one sequence, the known has the greater code and wins."""
-    rows, state = known.rows, known.state
-    in_rows = how.sequence_column
-    return {
-        "events": acts[SEQUENCE],
-        "rows": nulls(rows.num_rows, how.sequence) if in_rows is None else rows[in_rows],
-        "state": state[SEQUENCE] if in_rows is None else nulls(state.num_rows, how.sequence),
-        "deletes": state[DELETED_AT],
-        **{f"set {name}": member(state[SET_AT], name) for name in how.sparse},
-        "truncates": truncates,
-        "truncated": pa.chunked_array([[] if known.truncated_at is None else [known.truncated_at]], how.sequence),
-    }
-
-
-def _codes(order: Order) -> list[pa.Array]:
-    """Gives rank * size + position for each sequence: the greater code is the newer, then the later."""
-    codes, start = [], 0
-    for ranks in order.ranks:
-        codes.append(pc.add(pc.multiply(ranks, order.size), pc.add(counting(len(ranks)), start)))
-        start += len(ranks)
-    return codes
-
-
-def _set(codes: pa.Array, ranks: pa.Array) -> pa.Array:
-    # In the state a null means that there was no such event. In a row it is the oldest sequence.
-    return only(codes, pc.greater(ranks, 0))
-
-
-def _newest(items: dict[str, list[pa.Array]], known: Known, how: Folding) -> dict[str, pa.Array]:
-    """The greatest of each column for each key, at the index of its number; for `item` the least."""
-    table = pa.table({name: pa.chunked_array([flat(each) for each in parts], LONG) for name, parts in items.items()})
-    wanted = [(name, "min" if name == "item" else "max") for name in items if name != "number"]
-    # Without threads the groups come in the order in which they occur first, as the numbers do.
-    found = table.group_by("number", use_threads=False).aggregate([*wanted, ("row", "count")])
-    if (several := first(pc.greater(found["row_count"], 1))) is not None:
-        raise contradicting_rows(known.rows, found["row_max"][several].as_py(), how)
-    return {name: flat(found[f"{name}_{what}"]) for name, what in wanted}
-
-
-def _refuse_ties(board: _Board) -> None:
-    """Raises EqualSequencesError where an event differs from the one that decides at the same sequence."""
-    plain = [name for name in board.how.values if name not in board.sets]
-    for newest, columns, counts in (
-        (board.upsert, plain, board.is_upsert),
-        *((newest, [name], sets(board.acts, name, board.how)) for name, newest in board.sets.items()),
-    ):
-        rank, at = newest.rank.take(board.numbers), newest.at.take(board.numbers)
-        ranks = board.order.ranks[0]
-        rivals = pc.and_(pc.equal(ranks, rank), pc.not_equal(counting(len(at)), at))
-        events = where(pc.and_(pc.and_(board.is_upsert, counts), is_true(rivals)))
-        decides = board.source(newest).take(board.numbers.take(events))
+def _refuse_ties(points: _Points) -> None:
+    """Raises EqualSequencesError where an event differs from the item that decides its column at its sequence."""
+    items = points.items
+    rivals = where(pc.and_(pc.and_(items.is_event, items.is_upsert), same_next(items.code)))
+    point = pc.subtract(pc.cumulative_sum(pc.invert(same_before(points.of)).cast(LONG)), 1).take(rivals)
+    for column in items.how.values:
+        does = items.sets[column].take(rivals) if column in items.sets else flags(len(rivals), value=True)
+        one, other, values = rivals.filter(does), points.set[column].take(point.filter(does)), items.values(column)
         # A known row that is gone has no values to compare.
-        events, decides = events.filter(pc.is_valid(decides)), decides.filter(pc.is_valid(decides))
-        for column in columns:
-            same = alike(len(events), [(board.parts(column), events, decides)])
-            if (at := first(pc.invert(same))) is not None:
-                raise equal_sequences(board.acts, events[at].as_py(), column, board.how)
+        meets = pc.and_(pc.equal(items.rank.take(one), items.rank.take(other)), pc.is_valid(values.take(other)))
+        one, other = one.filter(meets), other.filter(meets)
+        same = alike(len(one), [(items.parts(column), values.take(one), values.take(other))])
+        if (at := first(pc.invert(same))) is not None:
+            raise equal_sequences(items.events, items.at[one[at].as_py()].as_py(), column, items.how)
 
 
-def _rows(board: _Board) -> tuple[pa.Table, pa.Array, pa.Array]:
+def _rows(points: _Points) -> tuple[pa.Table, pa.Array, pa.Array]:
     """Gives the rows to insert, the known rows that these replace, and all known rows to remove."""
-    names, shown = board.how.schema.names, board.shown
-    may_differ = shown if board.sets else pc.and_(shown, board.by_event)
-    keys = where(may_differ)
-    places = {name: board.place(name).take(keys) for name in names}
-    row = board.row.take(keys)
+    items, how, count = points.items, points.items.how, len(points.decides)
+    bounds = where(pc.invert(points.is_merged))
+    nexts = pa.concat_arrays([bounds.slice(1), pa.array([count][: len(bounds)], LONG)])
+    # A known row that somebody else deleted meanwhile stays deleted.
+    opens = pc.and_(points.is_upsert, pc.is_valid(items.place.take(points.decides))).take(bounds)
+    begin, after = bounds.filter(opens), nexts.filter(opens)
+    start, last = points.decides.take(begin), pc.subtract(after, 1)
+    places = {}
+    for name in how.schema.names:
+        shown = points.shown[name].take(last if name in how.untracked else begin)
+        places[name] = items.values(name).take(shown)
+    row, interval = items.row.take(start), {}
+    if how.scd_type == 2:
+        end = points.decides.take(only(after, pc.less(after, count)))
+        end = only(end, pc.equal(items.number.take(end), items.number.take(start)))
+        row = replaced = only(row, pc.equal(items.order.ranks[1].take(row), items.rank.take(start)))
+        differs = pc.not_equal(pc.fill_null(items.rank.take(end), 0), items.order.ranks[2].take(row))
+        interval = {START_AT: start, END_AT: end}
+    else:
+        differs = _is_anew(points).take(begin)
+        replaced = only(row, pc.invert(differs))
     is_update = pc.is_valid(row)
     # The column of the sequence differs most often: compared first, it leaves little to the others.
-    ordered = sorted(names, key=lambda name: name != board.how.sequence_column)
-    known_at = pc.add(row.filter(is_update), board.acts.num_rows)
-    same = alike(len(known_at), ((board.parts(name), places[name].filter(is_update), known_at) for name in ordered))
-    written = pc.replace_with_mask(flags(len(keys), value=True), is_update, pc.invert(same))
-    is_anew = board.is_anew.take(keys) if board.how.leaves_columns else flags(len(keys), value=False)
-    written = pc.or_(written, is_anew)
-    inserts = pa.table(
-        {name: gather(board.parts(name), places[name].filter(written)) for name in names}, schema=board.how.schema
-    )
-    replaced = row.filter(written)
-    replaces = only(replaced, pc.invert(is_anew).filter(written))
-    gone = board.row.filter(pc.and_(pc.is_valid(board.row), pc.invert(shown)))
-    removed = pa.concat_arrays([gone, replaced.drop_null()])
-    return inserts, replaces, removed.take(pc.array_sort_indices(removed))
+    ordered = sorted(places, key=lambda name: name != how.sequence_column)
+    known = pc.add(row.filter(is_update), items.events.num_rows)
+    same = alike(len(known), ((items.parts(name), places[name].filter(is_update), known) for name in ordered))
+    same = pc.and_not(same, differs.filter(is_update))
+    written = pc.replace_with_mask(flags(len(row), value=True), is_update, pc.invert(same))
+    columns = {name: gather(items.parts(name), place.filter(written)) for name, place in places.items()}
+    columns |= {name: items.sequences(item.filter(written)) for name, item in interval.items()}
+    removed = others(items.known.rows.num_rows, row.filter(pc.invert(written)))
+    return pa.table(columns, schema=how.row_schema), replaced.filter(written), removed
 
 
-def _state(board: _Board) -> tuple[pa.Table, pa.Array]:
+def _is_anew(points: _Points) -> pa.Array:
+    """Whether the known row, if any, is older than a delete that is older than what decides."""
+    items = points.items
+    if not items.how.leaves_columns:
+        return flags(len(points.decides), value=False)
+    known = within(points.newest(pc.or_(items.of_block(1), items.of_block(2))), points.begins)
+    deleted = pc.max_element_wise(items.rank.take(points.delete), points.truncated)
+    return pc.and_(pc.is_null(known), pc.less(deleted, items.rank.take(points.decides)))
+
+
+def _state(points: _Points) -> tuple[pa.Table, pa.Array]:
     """Gives the rows of the state that are new or changed, and the known rows of the state to remove."""
-    remembered = _remembered(board)
-    before = {name: board.ranks[name].take(board.state) for name in remembered}
-    anything = flags(len(board.state), value=False)
-    changed = anything
-    for name, newest in remembered.items():
-        anything = pc.or_(anything, pc.is_valid(newest.rank))
-        changed = pc.or_(changed, pc.not_equal(pc.fill_null(newest.rank, 0), pc.fill_null(before[name], 0)))
-    had = pc.is_valid(board.state)
+    items, how, last = points.items, points.items.how, points.decides
+    # Beside a row, what is older than D is older than the row, unless upserts leave columns as they are.
+    blocks = {3: points.delete if how.sparse else only(points.delete, pc.equal(points.delete, last))}
+    if how.sequence_column is None:
+        blocks[2] = only(last, items.is_upsert.take(last))
+    blocks |= {number: points.set[name] for number, name in enumerate(how.sparse, 4)}
+    known = items.of_state.take(points.newest(pc.is_valid(items.of_state)))
+    anything = changed = flags(len(last), value=False)
+    for number, item in blocks.items():
+        # A row without a sequence has rank 0, and is not remembered.
+        blocks[number] = only(item, pc.greater(items.rank.take(item), 0))
+        rank = pc.fill_null(items.rank.take(item), 0)
+        anything = pc.or_(anything, pc.greater(rank, 0))
+        changed = pc.or_(changed, pc.not_equal(rank, pc.fill_null(items.order.ranks[number].take(known), 0)))
     written = where(pc.and_(anything, changed))
-    gone = board.state.filter(pc.and_(had, pc.or_(changed, pc.invert(anything))))
-    sources = [board.acts, board.known.rows, board.known.state]
-    columns = {name: gather([each[name] for each in sources], board.item.take(written)) for name in board.how.keys}
-    values = pa.chunked_array([board.order.values])
-    sequences = {name: values.take(newest.at.take(written)) for name, newest in remembered.items()}
-    if board.how.sequence_column is None:
-        columns[SEQUENCE] = sequences["state"]
-    columns[DELETED_AT] = sequences["deletes"]
-    if board.sets:
-        columns[SET_AT] = struct_of({name: sequences[f"set {name}"] for name in board.sets})
-    return pa.table(columns, schema=board.how.state_schema), gone.take(pc.array_sort_indices(gone))
+    sequences = {number: items.sequences(item.take(written)) for number, item in blocks.items()}
+    columns = items.keys(last.take(written))
+    columns |= {SEQUENCE: sequences[2]} if how.sequence_column is None else {}
+    columns |= {DELETED_AT: sequences[3]}
+    columns |= {SET_AT: struct_of({name: sequences[at] for at, name in enumerate(how.sparse, 4)})} if how.sparse else {}
+    removed = others(items.known.state.num_rows, known.filter(pc.invert(changed)))
+    return pa.table(columns, schema=how.state_schema), removed
 
 
-def _remembered(board: _Board) -> dict[str, _Newest]:
-    """What the state of each key has, by the names of `_sequences`."""
-    kept = pc.greater(board.delete.rank, board.truncated)
-    if not board.sets:
-        # Beside a row, what is older than D is older than the row.
-        kept = pc.and_(kept, pc.is_null(board.upsert.at))
-    found = {"deletes": board.delete.only(kept)}
-    if board.how.sequence_column is None:
-        found["state"] = board.upsert.only(pc.greater(board.upsert.rank, 0))
-    return {**found, **{f"set {name}": newest for name, newest in board.sets.items()}}
-
-
-def _truncated_at(board: _Board) -> pa.Scalar | None:
-    ranks = pa.concat_arrays([board.ranks["truncates"], board.ranks["truncated"]])
-    # These sequences are the last in the order.
-    start = board.order.size - len(ranks)
-    return board.order.values[start + pc.index(ranks, board.truncated).as_py()] if board.truncated else None
-
-
-def _counts(board: _Board) -> Counts:
+def _counts(items: Items, points: _Points, truncate_count: int) -> Counts:
     """Compares each event with what was known of its key, and not with newer events of its batch."""
-    size, ranks = board.order.size + 1, board.ranks
-    codes = pc.add(
-        pc.multiply(pc.add(pc.multiply(board.numbers, size), ranks["events"]), 2), board.is_upsert.cast(LONG)
-    )
-    different = pc.unique(codes)
-    is_upsert = pc.equal(pc.bit_wise_and(different, 1), 1)
-    place = pc.shift_right(different, 1)
-    number = pc.divide(place, size)
-    rank = pc.subtract(place, pc.multiply(number, size))
-    truncated = pc.max(ranks["truncated"]).as_py() or 0
-    row = pc.max_element_wise(ranks["rows"].take(board.row), ranks["state"].take(board.state), 0).take(number)
-    deleted = pc.max_element_wise(ranks["deletes"].take(board.state), truncated).take(number)
-    repeated = pc.equal(rank, pc.if_else(is_upsert, row, deleted))
-    # Where upserts leave columns as they are, a delete that is older than the row counts against older upserts.
-    meets = pc.if_else(is_upsert, row, pc.add(row, 1)) if not board.sets else pc.if_else(is_upsert, row, 0)
-    late = pc.or_(pc.less(rank, meets), pc.less(rank, deleted))
-    for newest in board.sets.values():
-        decided = pc.and_(board.is_event(newest).take(number), pc.equal(newest.rank.take(number), rank))
-        decided = is_true(pc.and_(decided, is_upsert))
-        repeated, late = pc.and_not(repeated, decided), pc.and_not(late, decided)
-    truncates = pc.unique(ranks["truncates"])
-    twice = len(codes) - len(different) + len(ranks["truncates"]) - len(truncates)
+    truncates = pc.unique(items.order.ranks[-1].slice(0, truncate_count))
+    truncated = pc.max(items.order.ranks[-1].slice(truncate_count)).as_py() or 0
+    # Events come before what was known.
+    begins, ends = where(pc.invert(same_before(items.code))), where(pc.invert(same_next(items.code)))
+    code, is_event, known = items.code.take(begins), items.is_event.take(begins), pc.invert(items.is_event)
+    decided = flags(len(begins), value=False)
+    if items.how.scd_type == 2:
+        late = same_next(items.point).take(ends)  # what comes next at the same sequence is an upsert
+    else:
+        late = _is_before(items, known)
+        if items.sets:
+            # Where upserts leave columns as they are, a delete that is older than the row counts against older upserts.
+            late = pc.if_else(items.is_upsert, late, _is_before(items, items.of_block(3)))
+        late = pc.or_(late, _is_truncated(items, truncated)).take(begins)
+        for name in items.sets:
+            chosen = points.set[name].filter(is_true(points.items.is_event.take(points.set[name])))
+            decided = pc.or_(decided, pc.is_in(code, value_set=points.items.code.take(chosen)))
+    repeated = pc.and_not(pc.and_(is_event, known.take(ends)), decided)
+    late = pc.and_not(pc.and_not(pc.and_(is_event, late), decided), repeated)
+    every = items.events.num_rows + truncate_count
+    twice = every - how_many(is_event) - len(truncates)
     duplicates = twice + how_many(repeated) + how_many(pc.equal(truncates, truncated))
-    too_late = how_many(pc.and_not(late, repeated)) + how_many(pc.less(truncates, truncated))
-    every = len(codes) + len(ranks["truncates"])
+    too_late = how_many(late) + how_many(pc.less(truncates, truncated))
     return Counts(applied=every - too_late - duplicates, late=too_late, duplicates=duplicates)
+
+
+def _is_before(items: Items, mask: pa.Array) -> pa.Array:
+    """Whether `mask` is true for an item or a later one of its key."""
+    return is_true(pc.equal(pc.fill_null_backward(only(items.number, mask)), items.number))
+
+
+def _state_of_history(points: _Points) -> tuple[pa.Table, pa.Array]:
+    """Gives the rows of the state that are new or changed, and the known rows of the state to remove."""
+    items, how = points.items, points.items.how
+    leaves = is_joined = flags(len(points.decides), value=False)
+    for name in how.sparse:
+        leaves = pc.or_(leaves, pc.and_(points.is_upsert, pc.is_null(points.set[name])))
+        is_joined = pc.or_(is_joined, is_true(pc.not_equal(points.set[name], points.decides)))
+    one_of_several = pc.or_(points.is_merged, _shifted(points.is_merged, -1))
+    remembered = pc.or_(pc.or_(points.is_idle, one_of_several), leaves)
+    known = items.of_state.take(points.decides)
+    stays = pc.and_not(pc.and_(remembered, pc.is_valid(known)), is_joined)
+    is_new = pc.and_not(remembered, stays)
+    written, is_upsert = points.decides.filter(is_new), points.is_upsert.filter(is_new)
+    set_ = {name: only(points.set[name].filter(is_new), is_upsert) for name in how.values}
+    columns = items.keys(written) | {SEQUENCE: items.sequences(written), IS_DELETE: pc.invert(is_upsert)}
+    columns |= {name: gather(items.parts(name), items.values(name).take(set_[name])) for name in how.untracked}
+    if how.sparse:
+        columns[SET] = struct_of({name: pa.chunked_array([pc.is_valid(set_[name])]) for name in how.sparse})
+    return pa.table(columns, schema=how.state_schema), others(items.known.state.num_rows, known.filter(stays))
+
+
+def _shifted(mask: pa.Array, by: int) -> pa.Array:
+    """What `mask` says one index before (`by` 1) or after (-1); false beyond its ends."""
+    none = flags(min(len(mask), 1), value=False)
+    if by > 0:
+        return pa.concat_arrays([none, mask.slice(0, max(len(mask) - 1, 0))])
+    return pa.concat_arrays([mask.slice(min(len(mask), 1)), none])
