@@ -33,7 +33,8 @@ FUNCTIONS = {
     "apply_changes": "(url, changes, *, keys, sequence_by, source, apply_as_deletes, apply_as_truncates, column_list, "
     "except_column_list, ignore_null_updates, ignore_null_updates_column_list, "
     "ignore_null_updates_except_column_list, stored_as_scd_type, track_history_column_list, "
-    "track_history_except_column_list, ties, merge_schema, app_id, txn_version, storage_options)",
+    "track_history_except_column_list, ties, merge_schema, tombstone_gc_threshold_in_seconds, app_id, txn_version, "
+    "storage_options)",
     "apply_changes_from_snapshot": "(url, snapshots, *, keys, column_list, except_column_list, stored_as_scd_type, "
     "track_history_column_list, track_history_except_column_list, storage_options)",
     "replicate": "(source, target, *, app_id, starting_version, until, verify, resync, consumer_id, by_rows, "

@@ -70,6 +70,7 @@ def apply_changes(
     track_history_except_column_list: Sequence[str] | None = None,
     ties: Literal["fail", "last"] = "fail",
     merge_schema: bool = False,
+    tombstone_gc_threshold_in_seconds: int | None = None,
     checkpoint_location: str | None = None,
     trigger: Mapping[str, Any] | None = None,
     query_name: str | None = None,
@@ -102,6 +103,7 @@ def apply_changes(
         track_history_except_column_list=track_history_except_column_list,
         ties=ties,
         merge_schema=merge_schema,
+        tombstone_gc_threshold_in_seconds=tombstone_gc_threshold_in_seconds,
     )
     work = _Work(
         location=location(target),

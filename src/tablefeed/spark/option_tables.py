@@ -606,6 +606,11 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
         "`last`: the last of the batch counts, by the number of its task and then by its arrival there.",
     ),
     _switch("mergeSchema", doc="Add the columns of the events that the table does not have."),
+    OptionSpec(
+        "tombstoneGcThresholdInSeconds",
+        _whole("a whole number of seconds", "0 or more", least=0),
+        doc="How long a delete is remembered at least, against older events that come later. Unset: forever.",
+    ),
 )
 
 STREAM_OF_CHANGES = (*ROW_CHANGES, _USER_METADATA, _EMPTY_BATCHES)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, naming
 from tablefeed.feed.api.append import reader_of, texts, txn_of
-from tablefeed.feed.arguments import column_names, location, store_options, switch, text, word
+from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number, word
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import applied_part, check, joined
 from tablefeed.feed.rows.asking import Asking, Source
@@ -149,6 +149,7 @@ def apply_changes(
     track_history_except_column_list: Sequence[str] | None = None,
     ties: Literal["fail", "last"] = "fail",
     merge_schema: bool = False,
+    tombstone_gc_threshold_in_seconds: int | None = None,
     app_id: str | None = None,
     txn_version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -169,6 +170,7 @@ def apply_changes(
     - `ties`: two upserts of a key with equal sequences and different values are refused; with "last" the last of the
       batch counts.
     - `merge_schema`: the commit adds columns that the table lacks.
+    - `tombstone_gc_threshold_in_seconds`: how long a delete is remembered at least; None: forever.
     - `source` is the system that the changes come from. It sets the arguments that are left out, so that only `keys`
       must be given: "tablefeed" for a change feed as `tablefeed.changes` and `readChangeFeed` give it, "changes" for
       that of Spark's `changes()`, "debezium" for Debezium's events, in columns or as JSON text in a column `value`.
@@ -194,6 +196,7 @@ def apply_changes(
         track_history_except_column_list=track_history_except_column_list,
         ties=ties,
         merge_schema=merge_schema,
+        tombstone_gc_threshold_in_seconds=tombstone_gc_threshold_in_seconds,
     )
     log, state = newest_state(location(url), store_options(storage_options))
     events = reader_of(changes, log.url).read_all()
@@ -296,6 +299,7 @@ def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of 
     if source is None and not given["sequence_by"]:
         explain = "must name a column of the changes, unless source is set"
         raise IllegalOptionError(option="sequence_by", value=str(given["sequence_by"]), explain=explain)
+    expiry = given.get("tombstone_gc_threshold_in_seconds")
     return Asking(
         keys=names("keys") or (),
         sequence_by=names("sequence_by") or (),
@@ -308,6 +312,9 @@ def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of 
         ignore_null_updates_except_column_list=names("ignore_null_updates_except_column_list"),
         track_history_column_list=names("track_history_column_list"),
         track_history_except_column_list=names("track_history_except_column_list"),
+        tombstone_gc_threshold_in_seconds=None
+        if expiry is None
+        else whole_number(expiry, argument="tombstone_gc_threshold_in_seconds", least=0),
         merge_schema=switch(given.get("merge_schema", False), argument="merge_schema"),
         ignore_null_updates=switch(given["ignore_null_updates"], argument="ignore_null_updates"),
         stored_as_scd_type=given["stored_as_scd_type"],

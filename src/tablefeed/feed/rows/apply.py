@@ -7,6 +7,7 @@ this state, fold.py decides what changes, and this module writes it.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,6 +37,8 @@ from tablefeed.log.changes import ChangeType
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, CdcFile, Txn
 from tablefeed.model.schema import Struct
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,7 @@ class Part:
     events: int = 0
     late: int = 0
     duplicates: int = 0
+    unguarded: int = 0
     updated: int = 0
     inserted: int = 0
 
@@ -95,6 +99,8 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
         rows=found.rows.select(how.row_schema.names).cast(how.row_schema),
         state=states.remembered(state, store, keys, how),
         truncated_at=state.truncated_at,
+        forgotten_at=state.forgotten_at,
+        now_ms=now_ms,
     )
     folded = fold(events, known, how)
     changed, forgotten = _state_of_changed_keys(known.state, folded, how)
@@ -121,6 +127,7 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
         events=events.num_rows,
         late=folded.counts.late,
         duplicates=folded.counts.duplicates,
+        unguarded=folded.counts.unguarded,
         updated=updates.num_rows,
         inserted=inserts.num_rows,
     )
@@ -147,6 +154,7 @@ def joined(
             snapshot.log.store,
             truncated_at=truncated_at,
             how=how,
+            now_ms=now_ms,
         )
         if how.snapshot_at is not None:
             after = replace(after, snapshot_at=how.snapshot_at.cast(how.sequence))
@@ -158,6 +166,13 @@ def joined(
         # Change files, if any, are there already.
         rewriting = taken_out(plan, target, hits, now_ms=now_ms, changes=None, updates=updated > 0)
         rewriting = replace(rewriting, changes=tuple(file for part in parts for file in part.changes))
+    if unguarded := sum(part.unguarded for part in parts):
+        logger.warning(
+            "table=%s rows=%d: their keys have events not newer than deletes that were forgotten, so rows that were "
+            "deleted may be back. Raise tombstone_gc_threshold_in_seconds.",
+            snapshot.log.url,
+            unguarded,
+        )
     metrics = {
         "numSourceRows": sum(part.events for part in parts),
         "numTargetRowsInserted": inserted,
@@ -167,6 +182,7 @@ def joined(
         "numOutputRows": inserted + updated + rewriting.copied_rows,
         "numLateEvents": sum(part.late for part in parts),
         "numDuplicateEvents": sum(part.duplicates for part in parts),
+        "numRowsAfterForgottenDeletes": unguarded,
         **as_merge(counts(rewriting), len(files)),
     }
     parameters = {"predicate": json.dumps([f"target.{name} = source.{name}" for name in how.keys])}

@@ -42,5 +42,6 @@ class Asking:
     track_history_except_column_list: tuple[str, ...] | None = None
     ties: Ties = Ties.FAIL
     merge_schema: bool = False
+    tombstone_gc_threshold_in_seconds: int | None = None
     absent: tuple[str, ...] = ()
     snapshot_at: pa.Scalar | None = None

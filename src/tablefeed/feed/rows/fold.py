@@ -41,6 +41,7 @@ from tablefeed.feed.rows.folding import (
     END_AT,
     IS_DELETE,
     KIND,
+    MADE_AT,
     SEQUENCE,
     SET,
     SET_AT,
@@ -70,8 +71,11 @@ def fold(events: pa.Table, known: Known, how: Folding) -> Folded:
     truncating = pc.equal(events[KIND], Kind.TRUNCATE)
     truncates = events[SEQUENCE].filter(truncating)
     acts = events.filter(pc.invert(truncating)) if len(truncates) else events
-    before = pa.chunked_array([[] if known.truncated_at is None else [known.truncated_at]], how.sequence)
-    items = items_of(acts, known, how, chained([truncates, before]))
+    before, forgotten = (
+        pa.chunked_array([[] if mark is None else [mark]], how.sequence)
+        for mark in (known.truncated_at, known.forgotten_at)
+    )
+    items = items_of(acts, known, how, [chained([truncates, before]), forgotten])
     truncated, truncated_at = _truncated(items)
     points = _points(items, truncated)
     if how.ties == Ties.FAIL:
@@ -91,9 +95,9 @@ def fold(events: pa.Table, known: Known, how: Folding) -> Folded:
 
 def _truncated(items: Items) -> tuple[int, pa.Scalar | None]:
     """The rank and the sequence of the newest truncate; 0 and None where there is none."""
-    ranks, order = items.order.ranks[-1], items.order
-    rank = pc.max(ranks).as_py() or 0
-    return rank, order.values[len(order.values) - len(ranks) + pc.index(ranks, rank).as_py()] if rank else None
+    (ranks, forgotten), order = items.order.ranks[-2:], items.order
+    rank, start = pc.max(ranks).as_py() or 0, len(order.values) - len(forgotten) - len(ranks)
+    return rank, order.values[start + pc.index(ranks, rank).as_py()] if rank else None
 
 
 def _is_truncated(items: Items, rank: int) -> pa.Array:
@@ -247,20 +251,26 @@ def _state(points: _Points) -> tuple[pa.Table, pa.Array]:
         rank = pc.fill_null(items.rank.take(item), 0)
         anything = pc.or_(anything, pc.greater(rank, 0))
         changed = pc.or_(changed, pc.not_equal(rank, pc.fill_null(items.order.ranks[number].take(known), 0)))
+    tombstone = is_true(pc.equal(points.delete, last))
+    if how.forget_after_ms is not None:
+        was = pc.is_valid(items.known.state[MADE_AT].combine_chunks().take(known))
+        changed = pc.or_(changed, pc.and_not(was, tombstone))
     written = where(pc.and_(anything, changed))
     sequences = {number: items.sequences(item.take(written)) for number, item in blocks.items()}
     columns = items.keys(last.take(written))
     columns |= {SEQUENCE: sequences[2]} if how.sequence_column is None else {}
     columns |= {DELETED_AT: sequences[3]}
     columns |= {SET_AT: struct_of({name: sequences[at] for at, name in enumerate(how.sparse, 4)})} if how.sparse else {}
+    if how.forget_after_ms is not None:
+        columns[MADE_AT] = _made(tombstone.take(written), items.known.now_ms)
     removed = others(items.known.state.num_rows, known.filter(pc.invert(changed)))
     return pa.table(columns, schema=how.state_schema), removed
 
 
 def _counts(items: Items, points: _Points, truncate_count: int) -> Counts:
     """Compares each event with what was known of its key, and not with newer events of its batch."""
-    truncates = pc.unique(items.order.ranks[-1].slice(0, truncate_count))
-    truncated = pc.max(items.order.ranks[-1].slice(truncate_count)).as_py() or 0
+    truncates = pc.unique(items.order.ranks[-2].slice(0, truncate_count))
+    truncated = pc.max(items.order.ranks[-2].slice(truncate_count)).as_py() or 0
     # Events come before what was known.
     begins, ends = where(pc.invert(same_before(items.code))), where(pc.invert(same_next(items.code)))
     code, is_event, known = items.code.take(begins), items.is_event.take(begins), pc.invert(items.is_event)
@@ -282,7 +292,23 @@ def _counts(items: Items, points: _Points, truncate_count: int) -> Counts:
     twice = every - how_many(is_event) - len(truncates)
     duplicates = twice + how_many(repeated) + how_many(pc.equal(truncates, truncated))
     too_late = how_many(late) + how_many(pc.less(truncates, truncated))
-    return Counts(applied=every - too_late - duplicates, late=too_late, duplicates=duplicates)
+    return Counts(
+        applied=every - too_late - duplicates, late=too_late, duplicates=duplicates, unguarded=_unguarded(points)
+    )
+
+
+def _unguarded(points: _Points) -> int:
+    """See `Counts`."""
+    items, decides = points.items, points.decides
+    forgotten = pc.max(items.order.ranks[-1]).as_py() or 0
+    known = points.newest(pc.invert(items.is_event))
+    guarded = pc.is_valid(known)
+    if items.how.scd_type == 2:
+        # The end of the last version guards nothing: the delete that was forgotten is newer than it.
+        guarded = pc.and_not(guarded, is_true(items.of_block(2).take(known)))
+    is_last = pc.and_(pc.invert(same_next(items.number.take(decides))), items.is_event.take(decides))
+    is_old = pc.less_equal(items.rank.take(decides), forgotten)
+    return how_many(pc.and_not(pc.and_(pc.and_(is_last, points.is_upsert), is_old), guarded))
 
 
 def _is_before(items: Items, mask: pa.Array) -> pa.Array:
@@ -308,7 +334,13 @@ def _state_of_history(points: _Points) -> tuple[pa.Table, pa.Array]:
     columns |= {name: gather(items.parts(name), items.values(name).take(set_[name])) for name in how.untracked}
     if how.sparse:
         columns[SET] = struct_of({name: pa.chunked_array([pc.is_valid(set_[name])]) for name in how.sparse})
+    if how.forget_after_ms is not None:
+        columns[MADE_AT] = _made(pc.invert(is_upsert), items.known.now_ms)
     return pa.table(columns, schema=how.state_schema), others(items.known.state.num_rows, known.filter(stays))
+
+
+def _made(is_tombstone: pa.Array, now_ms: int) -> pa.Array:
+    return pc.if_else(is_tombstone, pa.scalar(now_ms, LONG), pa.scalar(None, LONG))
 
 
 def _shifted(mask: pa.Array, by: int) -> pa.Array:

@@ -26,13 +26,13 @@ KIND, SEQUENCE, ABSENT = "__KIND", "__SEQUENCE", "__ABSENT"
 START_AT, END_AT = "__START_AT", "__END_AT"
 """The interval of a version (SCD type 2), half-open; a null end is open."""
 
-DELETED_AT, SET_AT, IS_DELETE, SET = "__DELETED_AT", "__SET_AT", "__IS_DELETE", "__SET"
+DELETED_AT, SET_AT, IS_DELETE, SET, MADE_AT = "__DELETED_AT", "__SET_AT", "__IS_DELETE", "__SET", "__MADE_AT"
 """Columns of the state: `Folding.state_schema`."""
 
 INVALID = "AUTOCDC_MICROBATCH_VALIDATION"
 """The error class of Spark for events that cannot be applied; each kind has a subclass of it."""
 
-_RESERVED = (KIND, SEQUENCE, ABSENT, START_AT, END_AT, DELETED_AT, SET_AT, IS_DELETE, SET)
+_RESERVED = (KIND, SEQUENCE, ABSENT, START_AT, END_AT, DELETED_AT, SET_AT, IS_DELETE, SET, MADE_AT)
 
 
 class Kind(StrEnum):
@@ -63,6 +63,7 @@ class Folding:
       that comes after a delete of the same batch is a new row, which does not get these values.
     - `snapshot_at` is the version of the snapshot whose rows the events are. Nothing older can come after it, so only
       this version is remembered.
+    - `forget_after_ms` is how long a delete is remembered of a key without a row; None: forever.
     - `tracked`, for SCD type 2: a change of these columns begins a version; None for all columns that are no keys.
 
     Raises IllegalOptionError, UnsupportedOptionError and SchemaMismatchError.
@@ -79,6 +80,7 @@ class Folding:
     ties: Ties = Ties.FAIL
     leaves_columns: bool = False
     snapshot_at: pa.Scalar | None = None
+    forget_after_ms: int | None = None
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -167,16 +169,20 @@ class Folding:
         - an upsert that left columns as they were, with SET: what it shows there is the previous upsert's, and changes
           with it.
         IS_DELETE distinguishes deletes from upserts.
+
+        Both, where deletes are forgotten: MADE_AT, when the delete was applied, in milliseconds since 1970. It is null
+        in rows that are not forgotten: those of keys with a row (SCD type 1) and those of upserts (type 2).
         """
+        made = [] if self.forget_after_ms is None else [pa.field(MADE_AT, pa.int64())]
         fields = [pa.field(name, self.schema.field(name).type) for name in self.keys]
         if self.scd_type == 2:
             fields += [pa.field(SEQUENCE, self.sequence), pa.field(IS_DELETE, pa.bool_())]
             fields += [pa.field(name, self.schema.field(name).type) for name in self.untracked]
-            return pa.schema(fields + _struct_field(SET, self.sparse, pa.bool_()))
+            return pa.schema(fields + _struct_field(SET, self.sparse, pa.bool_()) + made)
         if self.sequence_column is None:
             fields.append(pa.field(SEQUENCE, self.sequence))
         fields.append(pa.field(DELETED_AT, self.sequence))
-        return pa.schema(fields + _struct_field(SET_AT, self.sparse, self.sequence))
+        return pa.schema(fields + _struct_field(SET_AT, self.sparse, self.sequence) + made)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,11 +194,14 @@ class Known:
     rows and the whole state, but not at once: keys may be folded in parts, each with all events of its keys, all
     truncates, and what is known of its keys.
     A row without a sequence, which another writer left there, is older than every event and every remembered delete.
+    `forgotten_at` is the greatest sequence of the deletes that were forgotten; `now_ms` is the time of the batch.
     """
 
     rows: pa.Table
     state: pa.Table
     truncated_at: pa.Scalar | None = None
+    forgotten_at: pa.Scalar | None = None
+    now_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,11 +212,15 @@ class Counts:
     or remembers. A late event changed nothing because something newer was known of its key. With SCD type 2 no event
     is too late: there it is a delete at the sequence of an upsert. An event that only a newer one of its own batch
     replaced counts as applied.
+
+    `unguarded` are the keys without a row and without a delete that got a row by an event not newer than the newest
+    delete that was forgotten: a forgotten delete may have been newer than this event.
     """
 
     applied: int
     late: int
     duplicates: int
+    unguarded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

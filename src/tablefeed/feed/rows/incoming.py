@@ -160,6 +160,7 @@ def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataTy
         ties=asked.ties,
         leaves_columns=len(columns.fields) < len(target.fields),
         snapshot_at=asked.snapshot_at,
+        forget_after_ms=None if (seconds := asked.tombstone_gc_threshold_in_seconds) is None else 1000 * seconds,
     )
 
 

@@ -6,6 +6,7 @@ All items are sorted by key, sequence and kind, and then compared with their nei
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import pyarrow as pa
@@ -112,18 +113,21 @@ class Items:
         return found | {name: within(newest(mask).take(decides), begins) for name, mask in self.sets.items()}
 
 
-def items_of(events: pa.Table, known: Known, how: Folding, truncates: pa.ChunkedArray) -> Items:
-    """Gives the items of upserts and deletes, all `events`. `order` has the sequences `truncates` as its last ranks.
+def items_of(events: pa.Table, known: Known, how: Folding, marks: Sequence[pa.ChunkedArray]) -> Items:
+    """Gives the items of upserts and deletes, all `events`. The last columns of `order` are the sequences `marks`.
 
     Raises InvalidRowsError for known rows that contradict each other.
     """
     blocks = [(0, events[SEQUENCE], pc.equal(events[KIND], Kind.UPSERT)), *_blocks(known, how)]
-    order = Order.of([*(sequences for _, sequences, _ in blocks), truncates])
+    order = Order.of([*(sequences for _, sequences, _ in blocks), *marks])
     numbers = key_numbers([events, known.rows, known.state], how.keys)
     starts = (0, events.num_rows, events.num_rows + known.rows.num_rows)
     number = pa.concat_arrays([numbers[table].slice(0, len(each)) for table, each, _ in blocks])
     source = pa.concat_arrays([pc.add(counting(len(each)), starts[table]) for table, each, _ in blocks])
-    is_upsert, rank = pa.concat_arrays([flat(each) for _, _, each in blocks]), pa.concat_arrays(order.ranks[:-1])
+    is_upsert, rank = (
+        pa.concat_arrays([flat(each) for _, _, each in blocks]),
+        pa.concat_arrays(order.ranks[: len(blocks)]),
+    )
     code = pc.add(pc.multiply(pc.add(pc.multiply(number, order.greatest + 1), rank), 2), is_upsert.cast(LONG))
     # A null is no item, except that a row without a sequence is older than everything.
     is_row = pa.concat_arrays([flags(len(each), value=i == 1) for i, (_, each, _) in enumerate(blocks)])

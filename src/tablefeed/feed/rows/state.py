@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from tablefeed.delta import features, names
 from tablefeed.errors import TABLE, DataFileError, LogError, ObjectNotFoundError, UnsupportedFeatureError
-from tablefeed.feed.rows.events import key_numbers
-from tablefeed.feed.rows.folding import Folding
+from tablefeed.feed.rows.events import Order, key_numbers
+from tablefeed.feed.rows.folding import DELETED_AT, MADE_AT, SEQUENCE, Folding
 from tablefeed.feed.snapshot.table_files import TableFiles
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
@@ -57,13 +57,15 @@ class StateFile:
 class State:
     """The state that the log of a table names. `how` says how events were folded, as `fingerprint` gives it.
 
-    `snapshot_at` is the version of the newest snapshot that was applied; None for change events.
+    `snapshot_at` is the version of the newest snapshot that was applied; None for change events. `forgotten_at` is the
+    greatest sequence of the deletes that were forgotten.
     """
 
     how: Mapping[str, object] = field(default_factory=dict)
     files: tuple[StateFile, ...] = ()
     truncated_at: pa.Scalar | None = None
     snapshot_at: pa.Scalar | None = None
+    forgotten_at: pa.Scalar | None = None
 
 
 def fingerprint(how: Folding) -> dict[str, object]:
@@ -120,8 +122,9 @@ def _state(domain: DomainMetadata) -> State:
         truncated, how, snapshot_at = found["truncatedAt"], found["how"], found.get("snapshotAt")
         files = tuple(StateFile(path=file["path"], row_count=file["rows"]) for file in found["files"])
         is_known = type(how) is dict and all((type(f.path), type(f.row_count)) == (str, int) for f in files)
-        times = [None if text is None else _scalar(text) for text in (truncated, snapshot_at)]
-        state = State(how=how, files=files, truncated_at=times[0], snapshot_at=times[1])
+        marks = (truncated, snapshot_at, found.get("forgottenAt"))
+        times = [None if text is None else _scalar(text) for text in marks]
+        state = State(how=how, files=files, truncated_at=times[0], snapshot_at=times[1], forgotten_at=times[2])
     except (orjson.JSONDecodeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         raise _unreadable(domain) from error
     if not is_known:
@@ -145,6 +148,7 @@ def as_domain(state: State) -> DomainMetadata:
         "files": [{"path": file.path, "rows": file.row_count} for file in state.files],
         "truncatedAt": None if truncated is None else _text(truncated),
         **({} if state.snapshot_at is None else {"snapshotAt": _text(state.snapshot_at)}),
+        **({} if state.forgotten_at is None else {"forgottenAt": _text(state.forgotten_at)}),
     }
     return DomainMetadata(domain=DOMAIN, configuration=orjson.dumps(found).decode(), removed=False)
 
@@ -196,8 +200,10 @@ def _read(file: StateFile, opened: TableFiles, how: Folding) -> pa.Table:
     try:
         with opened.open_input(file.path) as source:
             rows = pq.ParquetFile(source, page_checksum_verification=True).read()
-        # A column was added to the table after this file was written: no event of that time set it.
-        late = [rows.schema.get_field_index(name) < 0 and name in how.untracked for name in how.state_schema.names]
+        # A column was added to the table after this file was written: no event of that time set it. A file that was
+        # written while deletes were not forgotten has no times.
+        optional = (*how.untracked, MADE_AT)
+        late = [rows.schema.get_field_index(name) < 0 and name in optional for name in how.state_schema.names]
         have = [name for name, is_late in zip(how.state_schema.names, late, strict=True) if not is_late]
         rows = _filled(rows.select([*have, _GONE]), _schema(how))
     except (ObjectNotFoundError, pa.ArrowException, OSError, KeyError, ValueError) as error:
@@ -228,19 +234,19 @@ def increment(store: Store, changed: pa.Table, forgotten: pa.Table, how: Folding
     gone = forgotten.filter(pc.invert(has(forgotten, changed, how))) if forgotten.num_rows else forgotten
     rows = _with_gone(changed, how, is_gone=False)
     if gone.num_rows:
-        marks = pa.table({name: gone[name] for name in how.keys})
-        rows = pa.concat_tables([rows, _with_gone(_filled(marks, how.state_schema), how, is_gone=True)])
+        rows = pa.concat_tables([rows, _marks(gone, how)])
     return _written(rows, store, how) if rows.num_rows else None
 
 
 def grown(
-    state: State, new: Sequence[StateFile], store: Store, *, truncated_at: pa.Scalar | None, how: Folding
+    state: State, new: Sequence[StateFile], store: Store, *, truncated_at: pa.Scalar | None, how: Folding, now_ms: int
 ) -> State:
     """Gives `state` with the files `new`, no two of which have a key in common. Merges the newest of too many files.
 
-    Files of `new` that were merged are deleted: no commit names them.
+    Deletes that `how` wants forgotten at `now_ms` are left out. Files of `new` that were merged are deleted: no commit
+    names them.
     """
-    files = [*state.files, *new]
+    files, forgotten_at = [*state.files, *new], state.forgotten_at
     if len(files) > MOST_FILES:
         folded = [files.pop()]
         rows = folded[0].row_count
@@ -249,13 +255,27 @@ def grown(
             rows += folded[-1].row_count
         if len(folded) > 1:
             kept = _newest(folded[::-1], TableFiles(store, storage_options={}), how, keys=None, keeps_gone=bool(files))
+            if how.forget_after_ms is not None:
+                expired = pc.fill_null(
+                    pc.less_equal(kept[MADE_AT], now_ms - how.forget_after_ms), pa.scalar(value=False)
+                )
+                gone, kept = kept.filter(expired), kept.filter(pc.invert(expired))
+                forgotten_at = _greatest(gone[DELETED_AT if how.scd_type == 1 else SEQUENCE], forgotten_at, how)
+                if files:  # an older file may have what was known of the key before
+                    kept = pa.concat_tables([kept, _marks(gone.filter(pc.invert(has(gone, kept, how))), how)])
             files += [_written(kept, store, how)] if kept.num_rows else []
             delete_orphans(store, (file.path for file in folded if file in new))
         else:
             files += folded
     if not new and truncated_at == state.truncated_at:
         return state
-    return State(how=fingerprint(how), files=tuple(files), truncated_at=truncated_at)
+    return State(how=fingerprint(how), files=tuple(files), truncated_at=truncated_at, forgotten_at=forgotten_at)
+
+
+def _greatest(sequences: pa.ChunkedArray, other: pa.Scalar | None, how: Folding) -> pa.Scalar | None:
+    order = Order.of([sequences, pa.chunked_array([[] if other is None else [other]], how.sequence)])
+    at = pc.index(pa.concat_arrays(order.ranks), pa.scalar(order.greatest, pa.int64())).as_py()
+    return order.values[at] if order.greatest else None
 
 
 def _written(rows: pa.Table, store: Store, how: Folding) -> StateFile:
@@ -269,6 +289,11 @@ def _written(rows: pa.Table, store: Store, how: Folding) -> StateFile:
 def _with_gone(rows: pa.Table, how: Folding, *, is_gone: bool) -> pa.Table:
     marks = pa.repeat(pa.scalar(is_gone), rows.num_rows)
     return rows.select(how.state_schema.names).append_column(_GONE, marks).cast(_schema(how))
+
+
+def _marks(gone: pa.Table, how: Folding) -> pa.Table:
+    keys = pa.table({name: gone[name] for name in how.keys})
+    return _with_gone(_filled(keys, how.state_schema), how, is_gone=True)
 
 
 def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
