@@ -107,6 +107,16 @@ def test_a_batch_has_the_same_outcome_in_any_number_of_tasks(spark: SparkSession
     assert rows(target) == rows(beside)
 
 
+def test_keys_that_become_equal_in_the_type_of_the_table_are_one_key_in_any_number_of_tasks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target = a_target(tmp_path)
+    texts = [("0" * zeros + "7", str(zeros), zeros, "u") for zeros in range(9)]
+    given = spark.createDataFrame(texts, "id string, v string, ts long, op string")
+    tablefeed.spark.apply_changes(given, target, **ARGUMENTS, tasks=5)
+    assert rows(target) == [(7, "8", 8)]
+
+
 def test_a_truncate_takes_rows_whatever_task_their_key_would_be_in(spark: SparkSession, tmp_path: Path) -> None:
     target = a_target(tmp_path)
     apply(target, *((number, "a", 1 + number % 2 * 8, "u") for number in range(10)))
@@ -158,6 +168,16 @@ def test_the_rows_of_a_bad_batch_end_the_query_and_nothing_is_committed(spark: S
     with pytest.raises(Exception, match="Make sequence_by finer"):
         run(spark, source, target, tmp_path / "checkpoint")
     assert (tablefeed.open_table(target).version, pa.table(tablefeed.open_table(target).to_arrow()).num_rows) == (0, 0)
+
+
+def test_names_of_keys_may_have_dots_and_backticks(session: SparkSession, tmp_path: Path) -> None:
+    target = str(tmp_path / "target")
+    empty = pa.schema([("a.b`c", pa.int64()), ("v", pa.string())]).empty_table()
+    tablefeed.append(target, empty, properties=NEEDED)
+    for version, value in enumerate("xy"):
+        snapshot = session.createDataFrame([(1, value)], "`a.b``c` long, v string")
+        tablefeed.spark.apply_changes_from_snapshot((snapshot, version), target, keys="a.b`c")
+    assert rows(target) == [(1, "y")]
 
 
 def test_events_of_debezium_are_divided_by_the_keys_in_their_envelopes(session: SparkSession, tmp_path: Path) -> None:

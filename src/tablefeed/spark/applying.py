@@ -37,7 +37,7 @@ from tablefeed.spark.options import STORAGE_PREFIX
 from tablefeed.spark.sink import QUERY_ID
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from tablefeed.feed.commit.transaction import Transaction
@@ -224,7 +224,7 @@ class _Work:
             tasks = 1  # a truncate takes rows of any key
         # Texts and no functions of pyspark.sql: a process may have a session of each kind, classic and Connect.
         rows = changes.selectExpr("*", f"monotonically_increasing_id() AS {_ORDER}")
-        divided = rows.repartition(tasks, *(f"`{name}`" for name in how.keys))
+        divided = rows.repartition(tasks, *_divided_by(rows, how))
         snapshot, version = target.snapshot, target.snapshot.version
         after = None if target.before is snapshot else (snapshot.metadata, snapshot.protocol)
         task = _Task(work=work, version=version, after=after, now_ms=now_ms())
@@ -241,7 +241,7 @@ class _Work:
             changes.sparkSession.read.format("tablefeed").option("versionAsOf", snapshot.version).options(**storage)
         )
         known = reader.load(self.location).where("true" if how.scd_type == 1 else f"{END_AT} IS NULL")
-        deletes = known.selectExpr(*(f"`{name}`" for name in how.keys), f"true AS {IS_GONE}")
+        deletes = known.selectExpr(*map(_quoted, how.keys), f"true AS {IS_GONE}")
         return changes.selectExpr("*", f"false AS {IS_GONE}").unionByName(deletes, allowMissingColumns=True)
 
     def _with_keys(self, changes: DataFrame, schema: Struct) -> tuple[DataFrame, _Work]:
@@ -303,6 +303,18 @@ class _Task:
         part = self.work.part(batches, self)
         if part is not None:
             yield pa.record_batch({"part": pa.array([pickle.dumps(part)], pa.binary())})
+
+
+def _divided_by(rows: DataFrame, how: Folding) -> list[Column]:
+    """Gives the keys in the types of the table: keys that are equal there, such as '7' and '07', need one task."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    fields = from_arrow_schema(how.schema, prefer_timestamp_ntz=True)
+    return [rows[_quoted(name)].try_cast(fields[name].dataType) for name in how.keys]
+
+
+def _quoted(name: str) -> str:
+    return "`{}`".format(name.replace("`", "``"))
 
 
 def _arrow_schema(changes: DataFrame) -> pa.Schema:
