@@ -18,6 +18,7 @@ from feed.rows.test_delete_and_update import unnamed_files
 from spark.test_sink import forget_last_batch
 from tablefeed import AlreadyApplied, Committed
 from tablefeed.errors import (
+    EqualSequencesError,
     InvalidEventsError,
     MissingPathError,
     SchemaMismatchError,
@@ -168,6 +169,14 @@ def test_the_rows_of_a_bad_batch_end_the_query_and_nothing_is_committed(spark: S
     with pytest.raises(Exception, match="Make sequence_by finer"):
         run(spark, source, target, tmp_path / "checkpoint")
     assert (tablefeed.open_table(target).version, pa.table(tablefeed.open_table(target).to_arrow()).num_rows) == (0, 0)
+
+
+def test_a_batch_that_one_task_refuses_leaves_no_file_of_the_other_tasks(session: SparkSession, tmp_path: Path) -> None:
+    target = a_target(tmp_path)
+    given = batch(session, *((number, "a", 1, "u") for number in range(20)), (7, "other", 1, "u"))
+    with pytest.raises(EqualSequencesError, match="Make sequence_by finer"):
+        tablefeed.spark.apply_changes(given, target, **ARGUMENTS, tasks=4)
+    assert not unnamed_files(target)
 
 
 def test_names_of_keys_may_have_dots_and_backticks(session: SparkSession, tmp_path: Path) -> None:

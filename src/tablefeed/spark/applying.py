@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from tablefeed.errors import MissingPathError, UnsupportedOptionError, naming
+from tablefeed.errors import MissingPathError, TableError, UnsupportedOptionError, naming
 from tablefeed.feed.api.append import txn_of
 from tablefeed.feed.api.row_changes import asking, asking_of_snapshots, change
 from tablefeed.feed.arguments import location, store_options, whole_number
@@ -29,6 +29,7 @@ from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.stream.query_id import query_id
 from tablefeed.feed.upkeep.after_commit import now_ms
 from tablefeed.feed.upkeep.background import waited_for
+from tablefeed.feed.write.orphans import deleted_on_error
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Metadata, Protocol, Txn, Version
 from tablefeed.model.outcome import Committed
@@ -230,7 +231,13 @@ class _Work:
         task = _Task(work=work, version=version, after=after, now_ms=now_ms())
         found = divided.mapInArrow(task, "part binary").toArrow()
         # Our own tasks pickled these parts in this query.
-        return [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
+        parts = [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
+        with deleted_on_error(snapshot.log.store) as written:
+            for part in sorted(parts, key=lambda part: isinstance(part, TableError)):
+                if isinstance(part, TableError):
+                    raise part
+                written += part.paths
+        return parts
 
     def _with_deletes(self, changes: DataFrame, how: Folding, snapshot: Snapshot) -> DataFrame:
         """Gives the rows of a snapshot with a delete of each key of the table; an upsert of the key wins over it."""
@@ -300,7 +307,10 @@ class _Task:
     now_ms: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        part = self.work.part(batches, self)
+        try:
+            part: Part | TableError | None = self.work.part(batches, self)
+        except TableError as error:
+            part = error  # the driver raises it, and deletes the files of the other tasks
         if part is not None:
             yield pa.record_batch({"part": pa.array([pickle.dumps(part)], pa.binary())})
 
