@@ -131,7 +131,7 @@ def test_a_table_is_what_its_writer_left(index_tables: Path, name: str, record_c
     assert not recorded.exists() or expected.rows == len(recorded.read_bytes().splitlines())
     assert all((folder / path).stat().st_size == file.size_bytes for path, file in snapshot.files.items())
     protocol.refuse_writing(snapshot.facts.protocol, url=URL)
-    protocol.refuse_companion(metadata, snapshot.files.values(), url=URL)
+    protocol.refuse_companion(metadata, url=URL)
     record_corpus(right=1)
 
 

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from support.index_log import METADATA, URL, add
+from support.index_log import METADATA, URL
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.indextables.log.protocol import NEW_TABLE, refuse_companion, refuse_reading, refuse_writing
 from tablefeed.model.actions import Protocol
-from tablefeed.model.split import Split
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
@@ -52,12 +51,4 @@ def test_a_companion_is_refused_and_its_source_named() -> None:
         refuse_companion(replace(METADATA, configuration=configuration), url=URL)
     assert refused.value.features == ("companion",)
     assert refused.value.error_class == "INDEXTABLES_COMPANION_TABLE"
-
-
-def test_a_split_that_indexes_other_files_tells_a_companion_whatever_the_metadata_says() -> None:
-    split = Split(companion_source_files=("part-0.parquet",))
-
-    with pytest.raises(UnsupportedFeatureError, match="INDEXTABLES_COMPANION_TABLE"):
-        refuse_companion(METADATA, [replace(add("a"), split=split)], url=URL)
-    refuse_companion(METADATA, [add("a")], url=URL)
     refuse_companion(replace(METADATA, configuration={"indextables.companion.enabled": "false"}), url=URL)

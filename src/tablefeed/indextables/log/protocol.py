@@ -5,11 +5,9 @@ Nothing is read of a table that is refused here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.indextables import names
-from tablefeed.model.actions import AddFile, Metadata, Protocol
+from tablefeed.model.actions import Metadata, Protocol
 
 NEWEST_PROTOCOL = 4
 """1: adds and removes. 2: footer offsets, `mergeskip`. 3: checkpoints in parts, doc mappings by hash. 4: states."""
@@ -32,14 +30,13 @@ def refuse_writing(protocol: Protocol, *, url: str) -> None:
     _refuse("written", protocol.min_writer_version, protocol.writer_features, url=url)
 
 
-def refuse_companion(metadata: Metadata, adds: Iterable[AddFile] = (), *, url: str) -> None:
+def refuse_companion(metadata: Metadata, *, url: str) -> None:
     """Raises UnsupportedFeatureError for a companion: an index of another table's files, whose splits hold no rows.
 
-    The configuration says so. `adds` show it too, of a table whose configuration was lost.
+    The configuration says so. Where it was lost, the splits say so as they are opened (`split_file.read_split`).
     """
     configuration = metadata.configuration
-    enabled = configuration.get(names.COMPANION_ENABLED, "").lower() == "true"
-    if not enabled and not any(add.split and add.split.companion_source_files for add in adds):
+    if configuration.get(names.COMPANION_ENABLED, "").lower() != "true":
         return
     source = configuration.get(names.COMPANION_SOURCE)
     raise UnsupportedFeatureError(
