@@ -179,16 +179,6 @@ def test_a_batch_that_one_task_refuses_leaves_no_file_of_the_other_tasks(session
     assert not unnamed_files(target)
 
 
-def test_names_of_keys_may_have_dots_and_backticks(session: SparkSession, tmp_path: Path) -> None:
-    target = str(tmp_path / "target")
-    empty = pa.schema([("a.b`c", pa.int64()), ("v", pa.string())]).empty_table()
-    tablefeed.append(target, empty, properties=NEEDED)
-    for version, value in enumerate("xy"):
-        snapshot = session.createDataFrame([(1, value)], "`a.b``c` long, v string")
-        tablefeed.spark.apply_changes_from_snapshot((snapshot, version), target, keys="a.b`c")
-    assert rows(target) == [(1, "y")]
-
-
 def test_events_of_debezium_are_divided_by_the_keys_in_their_envelopes(session: SparkSession, tmp_path: Path) -> None:
     target, given = a_target(tmp_path), []
     for number in range(12):
