@@ -38,7 +38,7 @@ FUNCTIONS = {
     "apply_changes_from_snapshot": "(url, snapshots, *, keys, column_list, except_column_list, stored_as_scd_type, "
     "track_history_column_list, track_history_except_column_list, storage_options)",
     "replicate": "(source, target, *, app_id, starting_version, until, verify, resync, consumer_id, by_rows, "
-    "storage_options, target_storage_options)",
+    "copy_files, storage_options, target_storage_options)",
     "optimize": "(url, *, where, target_size_bytes, max_deleted_rows_ratio, storage_options)",
     "checkpoint": "(url, *, clean_up, storage_options)",
     "consumers": "(url, storage_options, *)",

@@ -1,6 +1,6 @@
 """Translates between Spark's data source API and `tablefeed.feed`. Decisions are made in `tablefeed.feed`, not here.
 
-Three names are for users: `LagListener`, `apply_changes` and `apply_changes_from_snapshot`.
+Four names are for users: `LagListener`, `apply_changes`, `apply_changes_from_snapshot` and `replicate`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tablefeed.spark.applying import apply_changes, apply_changes_from_snapshot
     from tablefeed.spark.lag_listener import LagListener
+    from tablefeed.spark.replicating import replicate
 
-__all__ = ["LagListener", "apply_changes", "apply_changes_from_snapshot"]
+__all__ = ["LagListener", "apply_changes", "apply_changes_from_snapshot", "replicate"]
 
 _HOMES = {
     "LagListener": "lag_listener",
     "apply_changes": "applying",
     "apply_changes_from_snapshot": "applying",
+    "replicate": "replicating",
 }
 
 

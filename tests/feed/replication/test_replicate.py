@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -613,3 +614,24 @@ def test_a_table_is_copied_to_and_from_s3(gateway: Gateway, source: Path, target
     found = tablefeed.open_table(urls[1], **options).to_arrow()["id"].to_pylist()
     assert sorted(found) == [1, 3]
     wait_until_done()
+
+
+def test_files_that_the_target_lacks_are_copied_by_the_given_function(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.append(source, rows(2))
+    tablefeed.replicate(source, target, until=0)
+    tablefeed.append(source, rows(3))
+    (lost,) = (each["path"] for each in here(source, 2, "add"))
+    asked: list[str] = []
+
+    def copy_files(files: Sequence[str]) -> None:
+        asked.extend(files)
+        if lost in files:
+            raise errors.ObjectNotFoundError(url=str(source), name=lost)
+        open_store(str(target)).copy(files, open_store(str(source)))
+
+    with pytest.raises(errors.DataFileError, match=lost):
+        tablefeed.replicate(source, target, copy_files=copy_files)
+
+    assert asked == [each["path"] for version in (1, 2) for each in here(source, version, "add")]
+    assert rows_of(target) == rows(1, 2).to_pylist()

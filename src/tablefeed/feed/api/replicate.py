@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tablefeed.errors import IllegalOptionError
@@ -32,6 +32,7 @@ def replicate(
     resync: bool = False,
     consumer_id: str | None = None,
     by_rows: bool = False,
+    copy_files: Callable[[Sequence[str]], None] | None = None,
     storage_options: Mapping[str, str] | None = None,
     target_storage_options: Mapping[str, str] | None = None,
 ) -> Replicated:
@@ -42,7 +43,8 @@ def replicate(
     commit of the target, exactly once, even if processes die. Call again to copy later commits. `app_id` names the
     progress in the target. `target_storage_options` are by default `storage_options`. With `consumer_id` the copy is a
     consumer of the source, so that its vacuum and cleanup keep what is not copied yet (docs/consumers.md). `by_rows`
-    reads and writes the rows instead of copying the files, as is always done for an IndexTables table.
+    reads and writes the rows instead of copying the files, as is always done for an IndexTables table. `copy_files`
+    copies files with the given names from the source's folder to the target's, durably; by default this process does.
 
     The target must have no other writer: ConflictError if another commit changed it. LogError and DataFileError if the
     source no longer has commits or files that were not copied yet. With `resync`, the version `until` is then copied as
@@ -70,7 +72,8 @@ def replicate(
     reads_after = reports.reads_after if reports else lambda _version: None
     rows, bounds = switch(by_rows, argument="by_rows"), {"first": Version(first), "until": Version(last)}
     if isinstance(newest, DeltaSnapshot) and not rows:
-        done = Replication(newest.log, copy, app, around(), reads_after).run(newest, **bounds, resync=resyncs)
+        files = Replication(newest.log, copy, app, around(), reads_after=reads_after, copy_files=copy_files)
+        done = files.run(newest, **bounds, resync=resyncs)
     else:
         rows, run = True, RowReplication(source=origin, target=copy, app_id=app, reads_after=reads_after)
         done = run.run(newest, **bounds, resync=resyncs)

@@ -7,7 +7,7 @@ have found it and committed it. VACUUM deletes files that no commit names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from tablefeed.delta import names
 from tablefeed.errors import ConflictError, DataFileError, ObjectNotFoundError
@@ -18,11 +18,16 @@ from tablefeed.store import Entry
 _CHUNK_BYTES = 8 << 20
 
 
-class Copies:
-    """Copies from `source` to `target`, and counts what it copied."""
+CopyFiles = Callable[[Sequence[str]], None]
+"""Copies the named files from the source's folder to the target's. Does and raises as `Store.copy`."""
 
-    def __init__(self, source: DeltaLog, target: DeltaLog) -> None:
+
+class Copies:
+    """Copies from `source` to `target` by `copy_files`, and counts what it copied."""
+
+    def __init__(self, source: DeltaLog, target: DeltaLog, copy_files: CopyFiles | None = None) -> None:
         self._source, self._target = source, target
+        self._copy_files = copy_files or (lambda files: target.store.copy(files, source.store))
         self.file_count = 0
 
     def bring(self, wanted: Iterable[str], live: frozenset[str] = frozenset()) -> None:
@@ -46,7 +51,7 @@ class Copies:
         if not missing:
             return
         try:
-            self._target.store.copy(missing, self._source.store)
+            self._copy_files(missing)
         except ObjectNotFoundError as error:
             raise self._gone(error.name) from error
         self.file_count += len(missing)

@@ -25,7 +25,7 @@ from tablefeed.feed.replication.actions import (
     own_metadata,
     state_names,
 )
-from tablefeed.feed.replication.copies import Copies
+from tablefeed.feed.replication.copies import Copies, CopyFiles
 from tablefeed.feed.replication.origin import INFO, Origin, check_same_source, origin_of, read_commit, required
 from tablefeed.feed.replication.whole_version import snapshot_put
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
@@ -48,11 +48,13 @@ class Replication:
         target: DeltaLog,
         app_id: str,
         around: Surroundings,
+        *,
         reads_after: Callable[[Version], None] = lambda _version: None,
+        copy_files: CopyFiles | None = None,
     ) -> None:
         self._source, self._target, self._app_id, self._around = source, target, app_id, around
         self._reads_after = reads_after
-        self._copies = Copies(source, target)
+        self._copies = Copies(source, target, copy_files)
         self._commit_count = 0
 
     def run(self, newest: DeltaSnapshot, *, first: Version, until: Version, resync: bool) -> Replicated:

@@ -1,0 +1,68 @@
+"""`tablefeed.spark.replicate`: `tablefeed.replicate` with Spark's tasks, which copy the files of each commit.
+
+The driver reads the log of the source, looks which files the target lacks, and commits when all tasks have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablefeed.errors import ObjectNotFoundError
+from tablefeed.feed.api.replicate import replicate as replicated
+from tablefeed.feed.arguments import location, store_options
+from tablefeed.feed.snapshot.open_log import open_maintained
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tablefeed.model.outcome import Replicated
+
+FILES_OF_A_TASK = 16
+"""So many files are copied by one task. The driver copies as few itself: a job costs more."""
+
+
+def replicate(spark: SparkSession, source: str, target: str, **asked: Any) -> Replicated:
+    """Does as `tablefeed.replicate`, with its arguments; the files of a commit are copied by tasks, 16 by each.
+
+    The driver copies commits of up to 16 files, reads what `verify` compares, and does all of a copy by rows. Tasks
+    need the same access to both places as the driver. If a task fails, its version is not committed, Spark's error is
+    raised, and the next call continues.
+    """
+    options, to = (store_options(asked.get(name)) for name in ("storage_options", "target_storage_options"))
+    copied = _Task(source=(location(source), options), target=(location(target), to or options))
+
+    def copy_files(files: Sequence[str]) -> None:
+        if len(files) <= FILES_OF_A_TASK:
+            copied.copy(files)
+            return
+        named = spark.createDataFrame(pa.table({"file": pa.array(files, pa.string())}))
+        divided = named.repartition(-(-len(files) // FILES_OF_A_TASK))
+        for gone in divided.mapInArrow(copied, "file string").toArrow()["file"].to_pylist():
+            raise ObjectNotFoundError(url=source, name=gone)
+
+    return replicated(source, target, copy_files=copy_files, **asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """Copies files from one place to another; each has a location and storage options."""
+
+    source: tuple[str, Mapping[str, str]]
+    target: tuple[str, Mapping[str, str]]
+
+    def copy(self, files: Sequence[str]) -> None:
+        """Raises ObjectNotFoundError where the source has lost one."""
+        source, target = open_maintained(*self.source), open_maintained(*self.target)
+        target.store.copy(files, source.store)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Is what a task of Spark calls with the names of files; gives one that the source has lost."""
+        for batch in batches:
+            try:
+                self.copy(batch["file"].to_pylist())
+            except ObjectNotFoundError as error:
+                yield pa.record_batch({"file": pa.array([error.name], pa.string())})
