@@ -249,8 +249,20 @@ def test_26_columns_that_the_table_lacks_are_added_by_the_commit_of_several_task
     [
         (lambda target: tablefeed.optimize(target), [(1, "A", 2), (2, "B", 1), (4, "d", 1), (5, "e", 1)]),
         (lambda target: tablefeed.delete(target, "id = 2"), [(1, "A", 2), (4, "d", 1), (5, "e", 1)]),
+        (
+            # A task knows no function of this file's.
+            lambda target: tablefeed.apply_changes(
+                target,
+                pa.table({"id": [1, 4], "v": ["newer", None], "ts": [3, 3], "op": ["u", "d"]}),
+                keys="id",
+                sequence_by="ts",
+                apply_as_deletes="op = 'd'",
+                except_column_list=["op"],
+            ),
+            [(1, "newer", 3), (2, "B", 1), (5, "e", 1)],
+        ),
     ],
-    ids=["optimize", "other rows"],
+    ids=["optimize", "other rows", "the same keys"],
 )
 def test_tasks_apply_their_events_again_where_another_commit_comes_between(
     spark: SparkSession, tmp_path: Path, meanwhile: Callable[[str], object], left: list[tuple[Any, ...]]
