@@ -181,6 +181,15 @@ def test_an_update_of_debezium_that_changes_the_key_deletes_the_old_key(tmp_path
     assert rows(url) == [(5, "a")]
 
 
+@FORMS
+def test_the_old_key_of_an_update_is_deleted_at_the_sequence_of_the_new_row(tmp_path: Path, form: Any) -> None:
+    url = a_target(tmp_path)
+    old, new = {"id": 1, "v": "1"}, {"id": 5, "v": "2"}
+    debezium(url, form(change("c", 10, after=old)), sequence_by="v")
+    debezium(url, form(change("u", 20, before=old, after=new)), sequence_by="v")
+    assert rows(url) == [(5, "2")]
+
+
 def kafka(*given: tuple[int, int, dict[str, Any] | None]) -> pa.Table:
     """Messages as Spark's Kafka source gives them: an offset, a key and a value."""
     values = [None if value is None else json.dumps(value).encode() for _, _, value in given]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -21,50 +21,53 @@ from tablefeed.delta import names
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import TABLE, InvalidEventsError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.rows.asking import Asking
-from tablefeed.feed.rows.columns import LONG, counting, flat, gather, nulls, only
+from tablefeed.feed.rows.columns import LONG, flat, gather, is_true, nulls
 from tablefeed.feed.rows.debezium_values import UNAVAILABLE_TEXTS, Declared, Read, reader, unavailable
 from tablefeed.feed.rows.folding import ABSENT, END_AT, START_AT
 from tablefeed.model.schema import Struct
 
 OP, ORDER = "__op", "__position"
 _TS, _SOURCE_TS, _OFFSET = "__ts_ms", "__source_ts_ms", "__offset"
-_PARTS = ("before", "after", "op", "source", "ts_ms", "ts_us", "ts_ns", "transaction")
+_SAID = ("op", "source", "ts_ms")
+_PARTS = ("before", "after", *_SAID, "ts_us", "ts_ns", "transaction")
 _OPS = ("c", "u", "r", "d", "t")
 _POSITION = pa.struct({"log": pa.string(), "position": LONG, "row": LONG, "live": LONG})
 """An event's place in the source's log. At one place an event of a snapshot is older than any other."""
 
 
-@dataclass(slots=True)
-class _Events:
-    """Events as columns: their rows, the index of each in the changes, and the fields of its envelope."""
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """The images of rows before and after each change, by column, and the fields of the envelopes.
 
-    rows: dict[str, Any]  # Any: arrays, or lists while they grow
-    absent: dict[str, Any]
-    at: list[int] = field(default_factory=list)
-    op: list[str] = field(default_factory=list)
-    source: list[Mapping[str, Any]] = field(default_factory=list)
-    ts_ms: list[int | None] = field(default_factory=list)
+    `absent` marks the fields that `new` lacks. None: placeholders in `new` mark them.
+    """
 
-    def add(self, at: int, op: str, source: Mapping[str, Any], ts_ms: int | None) -> None:
-        """Adds an event without its row."""
-        self.at.append(at)
-        self.op.append(op)
-        self.source.append(source)
-        self.ts_ms.append(ts_ms)
+    old: Mapping[str, pa.ChunkedArray]
+    new: Mapping[str, pa.ChunkedArray]
+    said: Mapping[str, list[Any]]
+    absent: Mapping[str, pa.ChunkedArray] | None = None
+
+    @property
+    def op(self) -> list[Any]:
+        return self.said["op"]
 
 
 def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Table, Asking]:
     """See `envelopes.unwrapped`."""
     beside, envelope = _envelope(changes)
-    found = _of_json(changes, asked, _wanted(asked, target)) if envelope is None else _of_columns(envelope, asked)
+    found = _of_json(changes, asked, _wanted(asked, target)) if envelope is None else _of_columns(envelope)
+    other = [op for op in found.op if op not in _OPS]
+    if other:
+        raise _refused(f"op is {other[0]!r} in an event, which changes no row. Filter such events.")
     sequence_by = asked.sequence_by
     if not sequence_by:
         sequence_by = (_OFFSET,) if {"offset", "partition"} <= {*beside.column_names} else (ORDER,)
         if sequence_by == (_OFFSET,) and "t" in found.op:
             raise _refused("the offset of a truncate orders it in one partition only. Set sequence_by, or filter it.")
-    columns = {f"__{name}": beside[name].take(pa.array(found.at, LONG)) for name in beside.column_names}
-    columns |= _said(found, with_order=sequence_by == (ORDER,))
-    taken = [name for name in found.rows if name in columns]
+    said = {f"__{name}": beside[name] for name in beside.column_names}
+    said |= _said(found, with_order=sequence_by == (ORDER,))
+    rows, columns = _events(found, said, {name.lower() for name in asked.keys})
+    taken = [name for name in rows if name in columns]
     if taken:
         raise SchemaMismatchError(
             f"Column {taken[0]} of {TABLE} has the name of a column that Debezium's envelope gets. "
@@ -72,31 +75,70 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
         )
     # Of JSON, what is not wanted is left out already.
     excepted = (*(() if envelope is None else asked.except_column_list or ()), *columns)
-    return pa.table({**found.rows, **columns}), replace(
+    return pa.table({**rows, **columns}), replace(
         asked,
         source=None,
         sequence_by=sequence_by,
         apply_as_deletes=asked.apply_as_deletes or f"{OP} = 'd'",
         apply_as_truncates=asked.apply_as_truncates or f"{OP} = 't'",
         except_column_list=asked.except_column_list if asked.column_list is not None else excepted,
-        absent=tuple(found.absent),
+        absent=tuple(columns[ABSENT].type.names) if ABSENT in columns else (),
     )
 
 
-def _said(found: _Events, *, with_order: bool) -> dict[str, Any]:
-    """The columns with the fields of each event's envelope."""
+def _events(found: _Changes, said: Mapping[str, Any], keys: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Gives the rows of the events, by column, and the columns beside them: OP, ABSENT and those of `said`."""
+    count, events = len(found.op), list(_places(found, keys))
+    op, at, keys_at, values_at = ([event[i] for event in events] for i in range(4))
+    columns = {name: values.take(pa.array(at, LONG)) for name, values in said.items()}
+    columns[OP] = pa.array(op, pa.string())
+    rows: dict[str, pa.Array] = {}
+    absent: dict[str, pa.Array] = {}
+    for name, given in found.new.items():
+        is_key = name.lower() in keys
+        places = pa.array(keys_at if is_key else values_at, LONG)
+        # Arrow does not take values of a view by their index.
+        column = given.cast({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(given.type, given.type))
+        old = _cast(found.old.get(name, nulls(count, column.type)), column.type, name)
+        rows[name] = flat(gather([column, old], places))
+        marks = unavailable(rows[name])
+        if found.absent is not None:
+            marks = is_true(flat(gather([found.absent[name], nulls(count, pa.bool_())], places)))
+        if marks is not None and not is_key:
+            absent[name] = marks
+            rows[name] = pc.if_else(marks, pa.scalar(None, column.type), rows[name])
+    if absent:
+        columns[ABSENT] = pa.StructArray.from_arrays([*absent.values()], [*absent])
+    return rows, columns
+
+
+def _places(found: _Changes, keys: set[str]) -> Iterator[tuple[str, int, int | None, int | None]]:
+    """Gives for each event its op, and the indices of its change, of its key and of its other values.
+
+    An image from before is counted as if it came behind those from after; a truncate has none. An update that changes
+    the key is a delete, in which only the key is old, and then an upsert.
+    """
+    shared = [name for name in found.new if name.lower() in keys and name in found.old]
+    pairs = [(found.old[name].to_pylist(), found.new[name].to_pylist()) for name in shared]
+    for at, op in enumerate(found.op):
+        if op == "u" and any(old[at] is not None and old[at] != new[at] for old, new in pairs):
+            yield "d", at, len(found.op) + at, at
+        image = {"d": len(found.op) + at, "t": None}.get(op, at)
+        yield op, at, image, image
+
+
+def _said(found: _Changes, *, with_order: bool) -> dict[str, pa.Array]:
+    """The columns with the fields of each change's envelope."""
+    sources = [source or {} for source in found.said["source"]]
     try:
         columns = {
-            OP: pa.array(found.op, pa.string()),
-            _TS: pa.array(found.ts_ms, LONG),
-            _SOURCE_TS: pa.array([source.get("ts_ms") for source in found.source], LONG),
+            _TS: pa.array(found.said["ts_ms"], LONG),
+            _SOURCE_TS: pa.array([source.get("ts_ms") for source in sources], LONG),
         }
         if with_order:
-            columns[ORDER] = pa.array(map(_position, found.source, found.op), _POSITION)
+            columns[ORDER] = pa.array(map(_position, sources, found.op), _POSITION)
     except (pa.ArrowException, AttributeError, OverflowError, UnicodeError) as error:
         raise _refused(f"the field source or ts_ms of an event cannot be read: {error}. Filter it.") from error
-    if found.absent:
-        columns[ABSENT] = pa.StructArray.from_arrays([flat(each) for each in found.absent.values()], [*found.absent])
     return columns
 
 
@@ -121,8 +163,8 @@ def _envelope(changes: pa.Table) -> tuple[pa.Table, dict[str, pa.ChunkedArray] |
 # --- columns --------------------------------------------------------------------------------------------------------
 
 
-def _of_columns(envelope: Mapping[str, pa.ChunkedArray], asked: Asking) -> _Events:
-    after, op, count = envelope["after"], envelope["op"].to_pylist(), len(envelope["op"])
+def _of_columns(envelope: Mapping[str, pa.ChunkedArray]) -> _Changes:
+    after, count = envelope["after"], len(envelope["op"])
     before = envelope.get("before", nulls(count, after.type))
     # A column in which all is null may have no type.
     before, after = (
@@ -134,28 +176,8 @@ def _of_columns(envelope: Mapping[str, pa.ChunkedArray], asked: Asking) -> _Even
             raise SchemaMismatchError(
                 f"The column {name} of the changes for {TABLE} is {image.type}, and must be a struct. Decode it."
             )
-    old, new = _members(before), _members(after)
-    is_key = {name: name.lower() in {key.lower() for key in asked.keys} for name in new}
-    pairs = [(old[name].to_pylist(), new[name].to_pylist()) for name in new if is_key[name] and name in old]
-    sources, times = envelope["source"].to_pylist(), envelope.get("ts_ms", nulls(count)).to_pylist()
-    found, places = _Events({}, {}), []
-    for at, kind in enumerate(op):
-        _check_op(kind)
-        moved = kind == "u" and any(one[at] is not None and one[at] != other[at] for one, other in pairs)
-        # The image of an event: `after`, or `before` as if it came behind it; a truncate has none.
-        image = {"d": count + at, "t": None}.get(kind, at)
-        for each, place in [("d", count + at), (kind, image)] if moved else [(kind, image)]:
-            found.add(at, each, sources[at] or {}, times[at])
-            places.append(place)
-    for name, given in new.items():
-        # Arrow does not take values of a view by their index.
-        column = given.cast({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(given.type, given.type))
-        values = flat(gather([column, _cast(old.get(name, nulls(count)), column.type, name)], pa.array(places, LONG)))
-        if not is_key[name] and (absent := unavailable(values)) is not None:
-            found.absent[name] = absent
-            values = values.take(only(counting(len(values)), pc.invert(absent)))
-        found.rows[name] = values
-    return found
+    said = {name: envelope.get(name, nulls(count)).to_pylist() for name in _SAID}
+    return _Changes(_members(before), _members(after), said)
 
 
 def _cast(old: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedArray:
@@ -181,22 +203,30 @@ def _wanted(asked: Asking, target: Struct) -> pa.Schema:
     return to_arrow(Struct(tuple(each for each in target if each.name.lower() in only and each.name not in made)))
 
 
-def _of_json(changes: pa.Table, asked: Asking, wanted: pa.Schema) -> _Events:
+def _of_json(changes: pa.Table, asked: Asking, wanted: pa.Schema) -> _Changes:
     images = _Images(wanted, asked)
-    found = _Events({name: [] for name in wanted.names}, {})
-    absent: dict[str, list[bool]] = {name: [] for name in wanted.names if name.lower() not in images.keys}
     texts = changes["value"].to_pylist()
     kafka_keys = changes["key"].to_pylist() if "key" in changes.column_names else [None] * len(texts)
-    for at, (text, kafka_key) in enumerate(zip(texts, kafka_keys, strict=True)):
-        for op, envelope, row in images.events(text, kafka_key):
-            found.add(at, op, envelope.get("source") or {}, envelope.get("ts_ms"))
-            for name in wanted.names:
-                found.rows[name].append(row.get(name))
-                if name in absent:
-                    absent[name].append(name not in row)
-    found.rows = {column.name: images.array(column, found.rows[column.name]) for column in wanted}
-    found.absent = {name: pa.array(flags, pa.bool_()) for name, flags in absent.items()}
-    return found
+    said: dict[str, list[Any]] = {name: [] for name in _SAID}
+    new: dict[str, list[Any]] = {name: [] for name in wanted.names}
+    old: dict[str, list[Any]] = {name: [] for name in new if name.lower() in images.keys}
+    absent: dict[str, list[bool]] = {name: [] for name in new}
+    # No row is kept: many small objects that stay slow the garbage collector down.
+    for text, kafka_key in zip(texts, kafka_keys, strict=True):
+        envelope, before, after = images.message(text, kafka_key)
+        for name in said:
+            said[name].append(envelope.get(name))
+        for name in old:
+            old[name].append(before.get(name, after.get(name)))
+        for name in new:
+            new[name].append(after.get(name))
+            absent[name].append(name not in after)
+    return _Changes(
+        {name: _column(wanted.field(name), values) for name, values in old.items()},
+        {name: _column(wanted.field(name), values) for name, values in new.items()},
+        said,
+        {name: pa.chunked_array([marks], pa.bool_()) for name, marks in absent.items()},
+    )
 
 
 class _Images:
@@ -208,31 +238,18 @@ class _Images:
         self._ignored = None if asked.column_list else {name.lower() for name in asked.except_column_list or ()}
         self._readers: dict[tuple[str, Declared | None], Read] = {}
 
-    def events(
+    def message(
         self, text: str | bytes | None, kafka_key: str | bytes | None
-    ) -> Iterator[tuple[str, Mapping[str, Any], dict[str, Any]]]:
-        """Gives the events of one message: their op, envelope and row, in which fields may be absent."""
+    ) -> tuple[Mapping[str, Any], dict[str, Any], dict[str, Any]]:
+        """Gives the envelope of a message, and the rows before and after, in which fields may be absent."""
         envelope, fields = _payload(text)
-        if envelope is None:
-            yield "d", {}, self._key(kafka_key)
-            return
-        op = envelope.get("op")
-        _check_op(op)
-        if op == "t":
-            yield op, envelope, {}
-            return
+        envelope = {"op": "d"} if envelope is None else envelope
         declared = {name: one.get("fields") for name, one in _by_name(fields or []).items()}
-        old = self._row(envelope.get("before"), declared.get("before"), keys_only=True)
-        if op == "d":
-            yield op, envelope, old if len(old) == len(self.keys) else self._key(kafka_key)
-            return
-        new = self._row(envelope.get("after"), declared.get("after"))
-        if op == "u" and any(new.get(name) != value for name, value in old.items()):
-            yield "d", envelope, {**new, **old}
-        yield op, envelope, new
-
-    def _key(self, text: str | bytes | None) -> dict[str, Any]:
-        return self._row(*_payload(text), keys_only=True)
+        before = self._row(envelope.get("before"), declared.get("before"), keys_only=True)
+        after = self._row(envelope.get("after"), declared.get("after"))
+        if envelope.get("op") == "d" and len(before) < len(self.keys):
+            before = self._row(*_payload(kafka_key), keys_only=True)
+        return envelope, before, after
 
     def _row(self, image: Any, fields: Any, *, keys_only: bool = False) -> dict[str, Any]:
         declared = None if fields is None else {name: Declared.of(one) for name, one in _by_name(fields).items()}
@@ -276,13 +293,12 @@ class _Images:
         except (TypeError, ValueError, ArithmeticError, KeyError) as error:
             raise _no_value(column, value) from error
 
-    @staticmethod
-    def array(column: pa.Field, values: list[Any]) -> pa.Array:
-        """Gives the values of a column."""
-        try:
-            return pa.array(values, column.type)
-        except (pa.ArrowException, OverflowError, UnicodeError) as error:
-            raise _no_value(column, str(error)) from error
+
+def _column(column: pa.Field, values: list[Any]) -> pa.ChunkedArray:
+    try:
+        return pa.chunked_array([pa.array(values, column.type)])
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+        raise _no_value(column, str(error)) from error
 
 
 def _payload(text: str | bytes | None) -> tuple[Any, Any]:
@@ -309,11 +325,6 @@ def _by_name(fields: Any) -> dict[str, Mapping[str, Any]]:
 
 
 # --- both -----------------------------------------------------------------------------------------------------------
-
-
-def _check_op(op: object) -> None:
-    if op not in _OPS:
-        raise _refused(f"op is {op!r} in an event, which changes no row. Filter such events.")
 
 
 def _position(source: Mapping[str, Any], op: str) -> tuple[str | None, int | None, int | None, int]:

@@ -14,7 +14,7 @@ import re
 import struct
 import uuid
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -40,7 +40,6 @@ _MOST_DIGITS_OF_A_FLOAT = 9
 _MOST_EXACT_IN_A_FLOAT, _MOST_EXACT_IN_A_DOUBLE = 2**24, 2**53
 _SCALE = re.compile(r"-?\d{1,4}")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6})0*)?(Z|[+-]\d\d:\d\d)")
-_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
 
 class Declared(NamedTuple):
@@ -183,10 +182,9 @@ def _local(unit_in_ns: int) -> Read:
     return read
 
 
-def _moment(value: Any) -> int:
+def _moment(value: Any) -> datetime:
     found = _MOMENT.fullmatch(_only(str)(value))
     if found is None:
         raise ValueError
     second, fraction, zone = found.groups()
-    since = datetime.fromisoformat(second + zone) - _EPOCH
-    return since // timedelta(microseconds=1) + int((fraction or "0").ljust(6, "0"))
+    return datetime.fromisoformat(f"{second}.{fraction or '0':0<6}{zone}")
