@@ -12,32 +12,18 @@ from pyspark.sql.types import StructType
 
 import tablefeed
 from tablefeed.errors import InvalidEventsError, SchemaMismatchError
-from tablefeed.feed.api.row_changes import asking
+from tablefeed.feed.rows.asking import asking
 from tablefeed.model.actions import Version
 from tablefeed.spark.applying import _Task, _Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NOT_ASKED = (
-    "source apply_as_deletes apply_as_truncates column_list except_column_list ignore_null_updates_column_list "
-    "ignore_null_updates_except_column_list track_history_column_list track_history_except_column_list"
-)
-
 
 def _work(url: str) -> _Work:
     empty = pa.schema([("id", pa.int64()), ("ts", pa.int64())]).empty_table()
     tablefeed.append(url, empty, properties={"delta.feature.domainMetadata": "supported"})
-    left_out = dict.fromkeys(NOT_ASKED.split())
-    asked = asking(
-        keys="id",
-        sequence_by="ts",
-        ignore_null_updates=False,
-        merge_schema=False,
-        stored_as_scd_type=1,
-        ties="fail",
-        **left_out,
-    )
+    asked = asking({"keys": "id", "sequence_by": "ts"})
     return _Work(location=url, storage_options={}, asked=asked, tasks=None)
 
 

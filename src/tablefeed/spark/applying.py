@@ -9,21 +9,22 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from tablefeed.errors import MissingPathError, TableError, UnsupportedOptionError, naming
 from tablefeed.feed.api.append import txn_of
-from tablefeed.feed.api.row_changes import asking, asking_of_snapshots, change
+from tablefeed.feed.api.row_changes import change
 from tablefeed.feed.arguments import location, store_options, whole_number
-from tablefeed.feed.rows.apply import Batch, Part, applied_part, check, joined
-from tablefeed.feed.rows.asking import Asking, Source
+from tablefeed.feed.rows.apply import Part, applied_part, joined
+from tablefeed.feed.rows.asking import Asking, Source, asking
 from tablefeed.feed.rows.attempts import changeable
 from tablefeed.feed.rows.envelopes import unwrapped
 from tablefeed.feed.rows.folding import END_AT, Folding
-from tablefeed.feed.rows.incoming import batch_of, with_new_columns
-from tablefeed.feed.rows.snapshot_events import IS_GONE, in_order, is_applied, refuse_own_columns
+from tablefeed.feed.rows.incoming import batch_of, fitted
+from tablefeed.feed.rows.snapshot_events import AT, IS_GONE, in_order, is_applied, refuse_own_columns
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.stream.query_id import query_id
@@ -38,6 +39,7 @@ from tablefeed.spark.options import STORAGE_PREFIX
 from tablefeed.spark.sink import QUERY_ID
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -88,30 +90,7 @@ def apply_changes(
     with `app_id` and `txn_version`, once. `tasks` is the number of tasks of a batch; each task reads the key columns of
     the files that may have its keys. All else is as for `tablefeed.apply_changes`.
     """
-    asked = asking(
-        keys=keys,
-        sequence_by=sequence_by,
-        source=source,
-        apply_as_deletes=apply_as_deletes,
-        apply_as_truncates=apply_as_truncates,
-        column_list=column_list,
-        except_column_list=except_column_list,
-        ignore_null_updates=ignore_null_updates,
-        ignore_null_updates_column_list=ignore_null_updates_column_list,
-        ignore_null_updates_except_column_list=ignore_null_updates_except_column_list,
-        stored_as_scd_type=stored_as_scd_type,
-        track_history_column_list=track_history_column_list,
-        track_history_except_column_list=track_history_except_column_list,
-        ties=ties,
-        merge_schema=merge_schema,
-        tombstone_gc_threshold_in_seconds=tombstone_gc_threshold_in_seconds,
-    )
-    work = _Work(
-        location=location(target),
-        storage_options=store_options(storage_options),
-        asked=asked,
-        tasks=None if tasks is None else whole_number(tasks, argument="tasks", least=1),
-    )
+    work = _work(target, asking(locals()), tasks, storage_options)
     if not changes.isStreaming:
         of_streams = {"checkpoint_location": checkpoint_location, "trigger": trigger, "query_name": query_name}
         for name, given in of_streams.items():
@@ -148,22 +127,18 @@ def apply_changes_from_snapshot(
 
     All is as for `tablefeed.apply_changes_from_snapshot`, and `tasks` as for `apply_changes`.
     """
-    asked = asking_of_snapshots(
-        keys=keys,
-        column_list=column_list,
-        except_column_list=except_column_list,
-        stored_as_scd_type=stored_as_scd_type,
-        track_history_column_list=track_history_column_list,
-        track_history_except_column_list=track_history_except_column_list,
-    )
-    work = _Work(
+    work = _work(target, asking({"sequence_by": AT, **locals()}), tasks, storage_options)
+    with naming(work.location):
+        return in_order(snapshots, lambda: _snapshot(work.location, work.storage_options, None), work.apply_snapshot)
+
+
+def _work(target: str, asked: Asking, tasks: int | None, storage_options: Mapping[str, str] | None) -> _Work:
+    return _Work(
         location=location(target),
         storage_options=store_options(storage_options),
         asked=asked,
         tasks=None if tasks is None else whole_number(tasks, argument="tasks", least=1),
     )
-    with naming(work.location):
-        return in_order(snapshots, lambda: _snapshot(work.location, work.storage_options, None), work.apply_snapshot)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +160,7 @@ class _Work:
         """Raises as `apply` does for every batch with the columns of `changes`."""
         with naming(self.location):
             target = TargetRows(_snapshot(self.location, self.storage_options, None))
-            target = with_new_columns(target, _arrow_schema(changes), self.asked)
-            check(target, self._folding(changes, target))
+            fitted(target, _arrow_schema(changes).empty_table(), self.asked)
 
     @waited_for()
     def apply(self, changes: DataFrame, txn: Txn | None) -> Committed | AlreadyApplied:
@@ -194,11 +168,10 @@ class _Work:
         log, state = newest_state(self.location, self.storage_options)
 
         def prepared(target: TargetRows) -> Transaction | None:
-            if self.asked.snapshot_at is not None and is_applied(target.snapshot, self.asked.snapshot_at):
+            if is_applied(target.snapshot, self.asked.snapshot_at):
                 return None
-            target = with_new_columns(target, _arrow_schema(changes), self.asked)
-            how = self._folding(changes, target)
-            check(target, how)
+            target, batch = fitted(target, _arrow_schema(changes).empty_table(), self.asked)
+            how = batch.how
             parts = self._parts(self._with_deletes(changes, how, target.snapshot), how, target)
             return joined(target, parts, how, txn=txn, now_ms=now_ms())
 
@@ -213,12 +186,10 @@ class _Work:
 
         return apply_batch
 
-    def _folding(self, changes: DataFrame, target: TargetRows) -> Folding:
-        return self._batch(_arrow_schema(changes).empty_table(), target.snapshot).how
-
     def _parts(self, changes: DataFrame, how: Folding, target: TargetRows) -> list[Part]:
         """Runs the tasks; each has all events of its keys."""
-        tasks = self.tasks or _tasks_at_once(changes)
+        context = _context(changes)
+        tasks = self.tasks or (_CONNECT_TASKS if context is None else int(context.defaultParallelism))
         changes, work = self._with_keys(changes, target.snapshot.schema)
         truncates = work.asked.apply_as_truncates
         if truncates is not None and not changes.where(truncates).isEmpty():
@@ -258,11 +229,8 @@ class _Work:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         plain, asked = unwrapped(_arrow_schema(changes).empty_table(), self.asked, schema)
-        task = _Unwrap(location=self.location, asked=self.asked, schema=schema)
+        task = partial(_unwrapped, self.location, self.asked, schema)
         return changes.mapInArrow(task, from_arrow_schema(plain.schema)), replace(self, asked=asked)
-
-    def _batch(self, events: pa.Table, snapshot: Snapshot) -> Batch:
-        return batch_of(events, self.asked, snapshot.schema, snapshot.metadata.partition_columns)
 
     def part(self, batches: Iterator[pa.RecordBatch], task_of: _Task) -> Part | None:
         """Applies the events of one task; None where it has none."""
@@ -278,23 +246,18 @@ class _Work:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         with naming(self.location):
-            target = TargetRows(snapshot, before)
-            return applied_part(target, self._batch(events, snapshot), task=task, now_ms=task_of.now_ms)
+            batch = batch_of(events, self.asked, snapshot.schema, snapshot.metadata.partition_columns)
+            return applied_part(TargetRows(snapshot, before), batch, task=task, now_ms=task_of.now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Unwrap:
-    """What a task of Spark calls with changes in an envelope, for a table with the columns of `schema`."""
-
-    location: str
-    asked: Asking
-    schema: Struct
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            with naming(self.location):
-                plain, _ = unwrapped(pa.Table.from_batches([batch]), self.asked, self.schema)
-            yield from plain.to_batches()
+def _unwrapped(
+    location: str, asked: Asking, schema: Struct, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Spark's tasks call this with changes in an envelope, for a table with the columns of `schema`."""
+    for batch in batches:
+        with naming(location):
+            plain, _ = unwrapped(pa.Table.from_batches([batch]), asked, schema)
+        yield from plain.to_batches()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,17 +304,13 @@ def _snapshot(location: str, storage_options: Mapping[str, str], version: Versio
 
 def _query_id(batch: DataFrame, checkpoint_location: str, storage_options: Mapping[str, str]) -> str:
     """Gives the id of the query, which stays the same when it is started again from its checkpoint."""
+    context = _context(batch)
+    known = None if context is None else context.getLocalProperty(QUERY_ID)
+    return query_id(checkpoint_location, storage_options) if known is None else str(known)
+
+
+def _context(rows: DataFrame) -> SparkContext | None:
     try:
-        known = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        return rows.sparkSession.sparkContext
     except Exception:  # noqa: BLE001 - Spark Connect has no context, and says so by an error of several classes
-        known = None
-    if known is not None:
-        return str(known)
-    return query_id(checkpoint_location, storage_options)
-
-
-def _tasks_at_once(changes: DataFrame) -> int:
-    try:
-        return int(changes.sparkSession.sparkContext.defaultParallelism)
-    except Exception:  # noqa: BLE001 - as above
-        return _CONNECT_TASKS
+        return None

@@ -14,13 +14,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from tablefeed.errors import TABLE, ConflictError, UnsupportedOptionError, naming
-from tablefeed.feed.api.row_changes import asking, change
-from tablefeed.feed.rows.apply import check, joined
-from tablefeed.feed.rows.asking import Asking
+from tablefeed.feed.api.row_changes import change
+from tablefeed.feed.rows.apply import joined
+from tablefeed.feed.rows.asking import Asking, asking
 from tablefeed.feed.rows.attempts import changeable
 from tablefeed.feed.rows.divided import Aside, Sizes, applied, delete_asides, in_chunks, set_aside
 from tablefeed.feed.rows.folding import Folding
-from tablefeed.feed.rows.incoming import batch_of, with_new_columns
+from tablefeed.feed.rows.incoming import batch_of, fitted
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.after_commit import now_ms
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tablefeed.feed.commit.transaction import Transaction
-    from tablefeed.feed.snapshot.table_log import Snapshot
     from tablefeed.spark.parsed_options import ParsedOptions
 
 
@@ -49,57 +48,60 @@ class EventsSetAside(WriterCommitMessage):
     txn: Txn | None
 
 
-class StreamOfChangesWriter(Begins, DataSourceStreamArrowWriter):
+class _Writer(Begins):
+    """Sets the events of tasks aside, and applies them in one commit."""
+
+    def __init__(self, options: ParsedOptions, path: str, schema: StructType, *, overwrite: bool) -> None:
+        self._options = options
+        self._changes = _planned(path, schema, options, overwrite=overwrite)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> EventsSetAside:
+        """Sets the events of one task aside."""
+        return self._changes.set_aside(iterator, self._txn(), task=task_number())
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int | None = None) -> None:  # noqa: N803
+        """Applies the events of all tasks, unless the batch of a stream is empty and not to be recorded."""
+        found = reported(messages, EventsSetAside, self._changes.location)
+        rows = sum(message.aside.row_count for message in found)
+        if rows or batchId is None or self._options["recordEmptyBatches"]:
+            self._changes.apply(found, note=self._options["userMetadata"])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int | None = None) -> None:  # noqa: ARG002, N803
+        """Deletes the tasks' files."""
+        self._changes.abandon(messages)
+
+    def _txn(self) -> Txn | None:
+        raise NotImplementedError
+
+
+class StreamOfChangesWriter(_Writer, DataSourceStreamArrowWriter):
     """Applies the events of each micro-batch in one commit, once: its txn has the query's id and the batch id."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         path = table_path(options, call="start")
-        self._options = parse_options(options, "stream write of changes")
-        self._changes = _planned(path, schema, self._options, overwrite=overwrite)
+        super().__init__(parse_options(options, "stream write of changes"), path, schema, overwrite=overwrite)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restores the writer in a worker."""
         acknowledge_at_once()
         self.__dict__.update(state)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> EventsSetAside:
-        """Sets the events of one task aside."""
-        return self._changes.set_aside(iterator, batch_txn(self._changes.location), task=task_number())
-
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Applies the events of all tasks, unless the table has this batch, or it is empty and not to be recorded."""
-        found = reported(messages, EventsSetAside, self._changes.location)
-        if self._options["recordEmptyBatches"] or any(message.aside.row_count for message in found):
-            self._changes.apply(found, note=self._options["userMetadata"])
-
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Deletes the tasks' files."""
-        self._changes.abandon(messages)
+    def _txn(self) -> Txn | None:
+        return batch_txn(self._changes.location)
 
 
-class BatchOfChangesWriter(Begins, DataSourceArrowWriter):
+class BatchOfChangesWriter(_Writer, DataSourceArrowWriter):
     """Applies the events of a batch in one commit; once if txnAppId and txnVersion are set."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         path = table_path(options, call="save")
-        self._options = parse_options(options, "batch write of changes")
-        check_txn_pair(self._options["txnAppId"], self._options["txnVersion"])
-        self._changes = _planned(path, schema, self._options, overwrite=overwrite)
+        parsed = parse_options(options, "batch write of changes")
+        check_txn_pair(parsed["txnAppId"], parsed["txnVersion"])
+        super().__init__(parsed, path, schema, overwrite=overwrite)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> EventsSetAside:
-        """Sets the events of one task aside."""
+    def _txn(self) -> Txn | None:
         app_id, txn_version = self._options["txnAppId"], self._options["txnVersion"]
-        txn = None if app_id is None else Txn(app_id=app_id, txn_version=txn_version)
-        return self._changes.set_aside(iterator, txn, task=task_number())
-
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Applies the events of all tasks."""
-        found = reported(messages, EventsSetAside, self._changes.location)
-        self._changes.apply(found, note=self._options["userMetadata"])
-
-    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Deletes the tasks' files."""
-        self._changes.abandon(messages)
+        return None if app_id is None else Txn(app_id=app_id, txn_version=txn_version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +137,8 @@ class _Changes:
 
         @named_as_options()
         def prepared(target: TargetRows) -> Transaction | None:
-            target = with_new_columns(target, self.source, self.asked)
-            how = _folding(self.asked, self.source, target.snapshot)
+            target, batch = fitted(target, self.source.empty_table(), self.asked)
+            how = batch.how
             if how != messages[0].how:
                 raise ConflictError(
                     f"The columns of {TABLE} changed after Spark's tasks had read the events of a batch. Nothing was "
@@ -145,7 +147,6 @@ class _Changes:
                     winner=target.snapshot.version,
                     error_class="DELTA_METADATA_CHANGED",
                 )
-            check(target, how)
             parts = applied(target, asides, how, now_ms=now_ms(), sizes=self.sizes)
             transaction = joined(target, parts, how, txn=txn, now_ms=now_ms())
             return transaction and replace(transaction, user_metadata=note)
@@ -175,10 +176,8 @@ def _planned(path: str, schema: StructType, options: ParsedOptions, *, overwrite
     source = to_arrow_schema(schema, timezone="UTC")
     log, state = newest_state(path, options.storage)
     with naming(log.url), named_as_options():
-        asked = asking(**arguments_of(options))
-        target = with_new_columns(TargetRows(changeable(state)), source, asked)
-        how = _folding(asked, source, target.snapshot)
-        check(target, how)
+        asked = asking(arguments_of(options))
+        target, batch = fitted(TargetRows(changeable(state)), source.empty_table(), asked)
     return _Changes(
         location=path,
         storage_options=options.storage,
@@ -186,9 +185,5 @@ def _planned(path: str, schema: StructType, options: ParsedOptions, *, overwrite
         source=source,
         target=target.snapshot.schema,
         partition_columns=target.snapshot.metadata.partition_columns,
-        how=how,
+        how=batch.how,
     )
-
-
-def _folding(asked: Asking, source: pa.Schema, snapshot: Snapshot) -> Folding:
-    return batch_of(source.empty_table(), asked, snapshot.schema, snapshot.metadata.partition_columns).how

@@ -28,12 +28,11 @@ from tablefeed.feed.api.row_changes import filter_of
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import applied_part, joined
 from tablefeed.feed.rows.attempts import run
-from tablefeed.feed.rows.delete import deletion
 from tablefeed.feed.rows.incoming import batch_of
 from tablefeed.feed.rows.merge import merging
 from tablefeed.feed.rows.merge_clauses import Merging
 from tablefeed.feed.rows.state import MOST_FILES
-from tablefeed.feed.rows.update import updating
+from tablefeed.feed.rows.update import deletion, updating
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.write.target_rows import TargetRows

@@ -14,7 +14,7 @@ import pytest
 
 import tablefeed
 from tablefeed.delta.schema.arrow_schema import from_arrow
-from tablefeed.feed.rows.predicates import by_arrow, by_sql
+from tablefeed.feed.rows.expressions import by_arrow, by_sql
 
 ROWS = pa.table(
     {

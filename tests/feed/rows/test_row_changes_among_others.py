@@ -16,9 +16,9 @@ from tablefeed.errors import ConflictError
 from tablefeed.feed.api.row_changes import filter_of
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.rows.attempts import TRIES, run
-from tablefeed.feed.rows.delete import deletion
 from tablefeed.feed.rows.merge import merging
 from tablefeed.feed.rows.merge_clauses import Merging
+from tablefeed.feed.rows.update import deletion
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.write.target_rows import TargetRows
@@ -38,7 +38,7 @@ def delete(url: str, where: str, meanwhile: Callable[[], object], *, times: int 
             left.pop()()
         return found
 
-    outcome, _ = run(log, current_snapshot(log), prepared, txn=txn, around=AROUND)
+    outcome, *_ = run(log, current_snapshot(log), prepared, txn=txn, around=AROUND)
     assert isinstance(outcome, Committed)
     return outcome.version
 

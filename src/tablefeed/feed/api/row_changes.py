@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, naming
+from tablefeed.errors import ConflictingOptionsError, naming
 from tablefeed.feed.api.append import reader_of, texts, txn_of
-from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number, word
+from tablefeed.feed.arguments import column_names, location, store_options, text
 from tablefeed.feed.commit.transaction import Transaction
-from tablefeed.feed.rows.apply import applied_part, check, joined
-from tablefeed.feed.rows.asking import Asking, Source
+from tablefeed.feed.rows.apply import applied_part, joined
+from tablefeed.feed.rows.asking import Asking, asking
 from tablefeed.feed.rows.attempts import changeable, run
-from tablefeed.feed.rows.delete import deletion
-from tablefeed.feed.rows.folding import Ties
-from tablefeed.feed.rows.incoming import batch_of, with_new_columns
+from tablefeed.feed.rows.incoming import fitted
 from tablefeed.feed.rows.merge import merging
 from tablefeed.feed.rows.merge_clauses import Delete, Insert, Merging, Update, clauses
 from tablefeed.feed.rows.snapshot_events import AT, in_order, is_applied, refuse_own_columns, with_deletes
-from tablefeed.feed.rows.update import updating
+from tablefeed.feed.rows.update import deletion, updating
 from tablefeed.feed.snapshot.known_state import newest_state, remember
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.after_commit import now_ms, surroundings
@@ -179,37 +177,9 @@ def apply_changes(
     `domainMetadata`. See docs/row-changes.md. `app_id`, `txn_version`: see `append`. Raises TableError, ConflictError,
     CommitUnknownError, OptionError.
     """
-    txn = txn_of(app_id, txn_version)
-    asked = asking(
-        keys=keys,
-        sequence_by=sequence_by,
-        source=source,
-        apply_as_deletes=apply_as_deletes,
-        apply_as_truncates=apply_as_truncates,
-        column_list=column_list,
-        except_column_list=except_column_list,
-        ignore_null_updates=ignore_null_updates,
-        ignore_null_updates_column_list=ignore_null_updates_column_list,
-        ignore_null_updates_except_column_list=ignore_null_updates_except_column_list,
-        stored_as_scd_type=stored_as_scd_type,
-        track_history_column_list=track_history_column_list,
-        track_history_except_column_list=track_history_except_column_list,
-        ties=ties,
-        merge_schema=merge_schema,
-        tombstone_gc_threshold_in_seconds=tombstone_gc_threshold_in_seconds,
-    )
+    asked, txn = asking(locals()), txn_of(app_id, txn_version)
     log, state = newest_state(location(url), store_options(storage_options))
-    events = reader_of(changes, log.url).read_all()
-
-    def prepared(target: TargetRows) -> Transaction | None:
-        target = with_new_columns(target, events.schema, asked)
-        snapshot = target.snapshot
-        batch = batch_of(events, asked, snapshot.schema, snapshot.metadata.partition_columns)
-        check(target, batch.how)
-        part = applied_part(target, batch, task=0, now_ms=now_ms())
-        return joined(target, [part], batch.how, txn=txn, now_ms=now_ms())
-
-    return change(log, state, prepared, txn=txn)
+    return _applied(log, state, changes, asked, txn)
 
 
 @waited_for()
@@ -236,107 +206,46 @@ def apply_changes_from_snapshot(
     snapshot again changes nothing, and an older one is refused (`AUTOCDC_SNAPSHOT_OUT_OF_ORDER`). All else is as for
     `apply_changes`.
     """
-    asked = asking_of_snapshots(
-        keys=keys,
-        column_list=column_list,
-        except_column_list=except_column_list,
-        stored_as_scd_type=stored_as_scd_type,
-        track_history_column_list=track_history_column_list,
-        track_history_except_column_list=track_history_except_column_list,
-    )
+    asked = asking({"sequence_by": AT, **locals()})
     place, storage = location(url), store_options(storage_options)
 
     def apply(rows: Any, at: pa.Scalar) -> Committed:
         log, state = newest_state(place, storage)
-        found = reader_of(rows, log.url).read_all()
-        refuse_own_columns(found.schema)
-
-        def prepared(target: TargetRows) -> Transaction | None:
-            snapshot = target.snapshot
-            if is_applied(snapshot, at):
-                return None
-            batch = batch_of(
-                found, replace(asked, snapshot_at=at), snapshot.schema, snapshot.metadata.partition_columns
-            )
-            check(target, batch.how)
-            part = applied_part(target, with_deletes(target, batch), task=0, now_ms=now_ms())
-            return joined(target, [part], batch.how, txn=None, now_ms=now_ms())
-
-        return Committed(version=change(log, state, prepared, txn=None).version)
+        return Committed(version=_applied(log, state, rows, replace(asked, snapshot_at=at), None).version)
 
     with naming(place):
         return in_order(snapshots, lambda: changeable(newest_state(place, storage)[1]), apply)
+
+
+def _applied(
+    log: TableLog, state: Snapshot | None, changes: Any, asked: Asking, txn: Txn | None
+) -> Committed | AlreadyApplied:
+    """Applies changes, or a snapshot unless it is applied already."""
+    events = reader_of(changes, log.url).read_all()
+    if asked.snapshot_at is not None:
+        refuse_own_columns(events.schema)
+
+    def prepared(target: TargetRows) -> Transaction | None:
+        if is_applied(target.snapshot, asked.snapshot_at):
+            return None
+        target, batch = fitted(target, events, asked)
+        part = applied_part(target, with_deletes(target, batch), task=0, now_ms=now_ms())
+        return joined(target, [part], batch.how, txn=txn, now_ms=now_ms())
+
+    return change(log, state, prepared, txn=txn)
 
 
 def change(
     log: TableLog, state: Snapshot | None, prepare: Callable[[TargetRows], Transaction | None], *, txn: Txn | None
 ) -> Committed | AlreadyApplied:
     """Commits a change as `run`. Merges small files in the background if the table's properties ask for it."""
-    added = 0
-
-    def prepared(target: TargetRows) -> Transaction | None:
-        nonlocal added
-        transaction = prepare(target)
-        if transaction is not None:
-            copied = () if transaction.rewriting is None else transaction.rewriting.added
-            added = len(transaction.files) + len(copied)
-        return transaction
-
-    outcome, after = run(log, state, prepared, txn=txn, around=surroundings())
+    outcome, after, made = run(log, state, prepare, txn=txn, around=surroundings())
     remember(log, after)
-    if isinstance(outcome, Committed) and added:
-        compact_if_wanted(after, added)
+    if isinstance(outcome, Committed) and made is not None:
+        added = (*made.files, *(() if made.rewriting is None else made.rewriting.added))
+        if added:
+            compact_if_wanted(after, len(added))
     return outcome
-
-
-def asking(**given: Any) -> Asking:  # Any: what a user passed, by the names of `apply_changes`
-    """Gives the arguments that say what events mean, checked for their types. Raises IllegalOptionError."""
-
-    def names(option: str) -> tuple[str, ...] | None:
-        return _names(given[option], option)
-
-    source = None if given.get("source") is None else word(Source, given["source"], argument="source")
-    if source is None and not given["sequence_by"]:
-        explain = "must name a column of the changes, unless source is set"
-        raise IllegalOptionError(option="sequence_by", value=str(given["sequence_by"]), explain=explain)
-    expiry = given.get("tombstone_gc_threshold_in_seconds")
-    return Asking(
-        keys=names("keys") or (),
-        sequence_by=names("sequence_by") or (),
-        source=source,
-        apply_as_deletes=_text(given["apply_as_deletes"], "apply_as_deletes"),
-        apply_as_truncates=_text(given["apply_as_truncates"], "apply_as_truncates"),
-        column_list=names("column_list"),
-        except_column_list=names("except_column_list"),
-        ignore_null_updates_column_list=names("ignore_null_updates_column_list"),
-        ignore_null_updates_except_column_list=names("ignore_null_updates_except_column_list"),
-        track_history_column_list=names("track_history_column_list"),
-        track_history_except_column_list=names("track_history_except_column_list"),
-        tombstone_gc_threshold_in_seconds=None
-        if expiry is None
-        else whole_number(expiry, argument="tombstone_gc_threshold_in_seconds", least=0),
-        merge_schema=switch(given.get("merge_schema", False), argument="merge_schema"),
-        ignore_null_updates=switch(given["ignore_null_updates"], argument="ignore_null_updates"),
-        stored_as_scd_type=given["stored_as_scd_type"],
-        ties=word(Ties, given["ties"], argument="ties"),
-    )
-
-
-def asking_of_snapshots(**given: Any) -> Asking:  # Any: as above
-    """Does as `asking`, for the arguments of `apply_changes_from_snapshot`."""
-    left_out = dict.fromkeys(field.name for field in fields(Asking))
-    fixed = {"sequence_by": AT, "ignore_null_updates": False, "merge_schema": False, "ties": Ties.FAIL}
-    return asking(**{**left_out, **fixed, **given})
-
-
-def _names(given: object, argument: str) -> tuple[str, ...] | None:
-    if given is None:
-        return None
-    return column_names((given,) if isinstance(given, str) else given, argument=argument)
-
-
-def _text(given: object, argument: str) -> str | None:
-    return None if given is None else text(given, argument=argument)
 
 
 def filter_of(where: object, target: TargetRows) -> RowFilter:

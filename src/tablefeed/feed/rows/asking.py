@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
+from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.arguments import column_names, switch, text, whole_number, word
 from tablefeed.feed.rows.folding import Ties
 
 
@@ -45,3 +48,36 @@ class Asking:
     tombstone_gc_threshold_in_seconds: int | None = None
     absent: tuple[str, ...] = ()
     snapshot_at: pa.Scalar | None = None
+
+
+def asking(given: Mapping[str, Any]) -> Asking:  # Any: what a user passed
+    """Gives those of the `given` arguments that say what events mean, checked for their types.
+
+    Raises IllegalOptionError.
+    """
+    found = {field.name: _checked(field.name, given[field.name]) for field in fields(Asking) if field.name in given}
+    if not found.get("source") and not given["sequence_by"]:
+        explain = "must name a column of the changes, unless source is set"
+        raise IllegalOptionError(option="sequence_by", value=str(given["sequence_by"]), explain=explain)
+    return Asking(**found)
+
+
+def _checked(name: str, given: Any) -> Any:
+    match name:
+        case "ignore_null_updates" | "merge_schema":
+            return switch(given, argument=name)
+        case "ties":
+            return word(Ties, given, argument=name)
+        case "stored_as_scd_type":
+            return given
+        case "keys" | "sequence_by" if given is None:
+            return ()
+        case _ if given is None:
+            return None
+        case "source":
+            return word(Source, given, argument=name)
+        case "apply_as_deletes" | "apply_as_truncates":
+            return text(given, argument=name)
+        case "tombstone_gc_threshold_in_seconds":
+            return whole_number(given, argument=name, least=0)
+    return column_names((given,) if isinstance(given, str) else given, argument=name)

@@ -41,8 +41,8 @@ def run(
     *,
     txn: Txn | None,
     around: Surroundings,
-) -> tuple[Committed | AlreadyApplied, Snapshot]:
-    """Commits what `prepare` makes of the table's rows; gives the outcome and the table's state after it.
+) -> tuple[Committed | AlreadyApplied, Snapshot, Transaction | None]:
+    """Commits what `prepare` makes of the table's rows; gives the outcome, the table's state after it, and the commit.
 
     `prepare` writes files and gives the transaction that names them, None where there is nothing to change; `state` is
     the newest known, None where there is no table. Raises TableNotFoundError, UnsupportedFeatureError for a table whose
@@ -53,12 +53,12 @@ def run(
         recorded = snapshot.facts.txns.get(txn.app_id) if txn is not None else None
         if txn is not None and recorded is not None and recorded.txn_version >= txn.txn_version:
             check_collision(txn, recorded.txn_version, OnCollision.WARN, url=log.url)
-            return AlreadyApplied(version=snapshot.version, recorded_txn_version=recorded.txn_version), snapshot
+            return AlreadyApplied(version=snapshot.version, recorded_txn_version=recorded.txn_version), snapshot, None
         transaction = prepare(TargetRows(snapshot))
         if transaction is None:
-            return Committed(version=snapshot.version), snapshot
+            return Committed(version=snapshot.version), snapshot, None
         try:
-            return commit(log, snapshot, transaction, around)
+            return *commit(log, snapshot, transaction, around), transaction
         except ConflictError as conflict:
             if not left or conflict.error_class not in PREPARED_AGAIN:
                 raise

@@ -103,14 +103,17 @@ def applied(target: TargetRows, asides: Sequence[Aside], how: Folding, *, now_ms
     raises, the files that it wrote are deleted. Raises as `applied_part`, and DataFileError if events are gone.
     """
     parts: list[Part] = []
-    in_order = sorted(asides, key=lambda aside: aside.task)
-    with deleted_on_error(target.snapshot.log.store) as written:
+    in_order, store = sorted(asides, key=lambda aside: aside.task), target.snapshot.log.store
+    with deleted_on_error(store) as written:
         for task, buckets in enumerate(_groups(asides, sizes)):
-            part = _part(target, in_order, buckets, how, task=task, now_ms=now_ms)
-            if part is not None:
-                written += part.paths
-                parts.append(part)
-        _check_all_there(asides, parts)
+            found = [batch for aside in in_order for batch in _read(aside, buckets, store, how)]
+            if sum(batch.num_rows for batch in found):
+                batch = Batch(events=pa.Table.from_batches(found), how=how)
+                parts.append(applied_part(target, batch, task=task, now_ms=now_ms))
+                written += parts[-1].paths
+        reported, taken = sum(aside.row_count for aside in asides), sum(part.events for part in parts)
+        if reported != taken:
+            raise _gone(EVENTS_DIR, f"{taken} of {reported} events were found")
     return parts
 
 
@@ -147,17 +150,6 @@ def _groups(asides: Sequence[Aside], sizes: Sizes) -> Iterator[frozenset[int]]:
         yield frozenset(bucket for bucket in range(BUCKETS) if bucket * count // BUCKETS == group)
 
 
-def _part(
-    target: TargetRows, asides: Sequence[Aside], buckets: frozenset[int], how: Folding, *, task: int, now_ms: int
-) -> Part | None:
-    store = target.snapshot.log.store
-    found = [batch for aside in asides for batch in _read(aside, buckets, store, how)]
-    if not sum(batch.num_rows for batch in found):
-        return None
-    batch = Batch(events=pa.Table.from_batches(found), how=how)
-    return applied_part(target, batch, task=task, now_ms=now_ms)
-
-
 def _read(aside: Aside, buckets: frozenset[int], store: Store, how: Folding) -> Iterator[pa.RecordBatch]:
     if aside.data:
         events = pa.ipc.open_stream(aside.data).read_all()
@@ -173,12 +165,6 @@ def _read(aside: Aside, buckets: frozenset[int], store: Store, how: Folding) -> 
                         yield reader.get_batch(number)
         except (ObjectNotFoundError, pa.ArrowException, OSError) as error:
             raise _gone(aside.path, str(error)) from error
-
-
-def _check_all_there(asides: Sequence[Aside], parts: Sequence[Part]) -> None:
-    reported, applied = sum(aside.row_count for aside in asides), sum(part.events for part in parts)
-    if reported != applied:
-        raise _gone(EVENTS_DIR, f"{applied} of {reported} events were found")
 
 
 def _gone(path: str, why: str) -> DataFileError:

@@ -11,18 +11,18 @@ import pyarrow.compute as pc
 from tablefeed.data.assignment import Assignment
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, SchemaMismatchError, UnsupportedOptionError
-from tablefeed.feed.rows.apply import Batch
+from tablefeed.feed.rows.apply import Batch, check
 from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.columns import member, struct_of
 from tablefeed.feed.rows.envelopes import unwrapped
-from tablefeed.feed.rows.expressions import converted, in_plain_types
+from tablefeed.feed.rows.expressions import converted, held, in_plain_types
 from tablefeed.feed.rows.folding import ABSENT, END_AT, KIND, SEQUENCE, START_AT, Folding, Kind, chosen_columns
-from tablefeed.feed.rows.predicates import held
+from tablefeed.feed.rows.snapshot_events import type_of
 from tablefeed.feed.write.align import align, aligned, check_zone
 from tablefeed.feed.write.table_change import changed_table
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.feed.write.write_rules import WriteRules
-from tablefeed.model.schema import Primitive, Struct, describe, plain, widens
+from tablefeed.model.schema import DataType, Field, Primitive, Struct, describe, widens
 
 
 def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns: Sequence[str]) -> Batch:
@@ -51,14 +51,21 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     return Batch(events=events.append_column(SEQUENCE, sequence), how=how)
 
 
-def with_new_columns(target: TargetRows, changes: pa.Schema, asked: Asking) -> TargetRows:
-    """Gives `target` with the columns of `changes` that the table lacks, where the user asked to add them.
+def fitted(target: TargetRows, changes: pa.Table, asked: Asking) -> tuple[TargetRows, Batch]:
+    """Gives the events of `changes`, and the table with the columns that they add to it where the user asked for it.
 
-    Raises as `batch_of`, and SchemaMismatchError and UnsupportedFeatureError for columns that the table cannot have.
+    Raises as `batch_of` and `check`, and SchemaMismatchError and UnsupportedFeatureError for columns that the table
+    cannot have.
     """
+    if asked.merge_schema:
+        target = _with_new_columns(target, changes.schema, asked)
+    batch = batch_of(changes, asked, target.snapshot.schema, target.snapshot.metadata.partition_columns)
+    check(target, batch.how)
+    return target, batch
+
+
+def _with_new_columns(target: TargetRows, changes: pa.Schema, asked: Asking) -> TargetRows:
     snapshot = target.snapshot
-    if not asked.merge_schema:
-        return target
     plain, asked = unwrapped(changes.empty_table(), asked, snapshot.schema)
     source = from_arrow(plain.schema)
     chosen = _chosen(asked, source, {field.name.lower(): field.name for field in source})
@@ -73,17 +80,13 @@ def with_new_columns(target: TargetRows, changes: pa.Schema, asked: Asking) -> T
 
 def _chosen(asked: Asking, source: Struct, spelled: dict[str, str]) -> tuple[str, ...]:
     """The columns of the source that the table gets."""
-    named = {
-        option: None if names is None else tuple(_column(name, spelled, option) for name in names)
-        for option, names in (
-            ("column_list", asked.column_list),
-            ("except_column_list", asked.except_column_list),
-        )
-    }
-    if all(names is not None for names in named.values()):
+    if asked.column_list is not None and asked.except_column_list is not None:
         raise UnsupportedOptionError(option="except_column_list", remedy="Set column_list or except_column_list.")
-    only, but = named["column_list"], named["except_column_list"]
-    return tuple(n for n in source.names if (only is None or n in only) and n not in (but or ()))
+    but = {_column(name, spelled, "except_column_list") for name in asked.except_column_list or ()}
+    if asked.column_list is None:
+        return tuple(name for name in source.names if name not in but)
+    only = {_column(name, spelled, "column_list") for name in asked.column_list}
+    return tuple(name for name in source.names if name in only)
 
 
 def _column(name: str, spelled: dict[str, str], option: str) -> str:
@@ -96,15 +99,14 @@ def _column(name: str, spelled: dict[str, str], option: str) -> str:
 
 def _of_table(chosen: Sequence[str], target: Struct, asked: Asking) -> Struct:
     """The columns of the table that events fill."""
-    named = {name.lower() for name in chosen}
     own = (START_AT, END_AT) if asked.stored_as_scd_type == 2 else ()
-    for name in own:
-        if name not in target.names:
-            raise SchemaMismatchError(
-                f"{TABLE} has no column {name}, which keeps the history of its rows (SCD type 2). Nothing was "
-                "committed. Create the table with it, in the type of sequence_by.",
-                error_class="AUTOCDC_SCD2_TARGET_COLUMNS_MISSING",
-            )
+    missing = [name for name in own if name not in target.names]
+    if missing:
+        raise SchemaMismatchError(
+            f"{TABLE} has no column {missing[0]}, which keeps the history of its rows (SCD type 2). Nothing was "
+            "committed. Create the table with it, in the type of sequence_by.",
+            error_class="AUTOCDC_SCD2_TARGET_COLUMNS_MISSING",
+        )
     known = {name.lower() for name in target.names}
     extra = [name for name in chosen if name.lower() not in known]
     if extra:
@@ -113,6 +115,7 @@ def _of_table(chosen: Sequence[str], target: Struct, asked: Asking) -> Struct:
             "except_column_list, or let apply_changes add them: merge_schema=True.",
             error_class="DELTA_METADATA_MISMATCH",
         )
+    named = {name.lower() for name in chosen}
     return Struct(tuple(field for field in target if field.name.lower() in named and field.name not in own))
 
 
@@ -140,18 +143,19 @@ def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataTy
         only=ours(asked.track_history_column_list),
         but=ours(asked.track_history_except_column_list),
     )
-    kind = plain(from_arrow(pa.schema([("s", sequence)])))
+    kind = type_of(from_arrow(pa.schema([("s", sequence)])), "s")
     own = by_name.get(asked.sequence_by[0].lower()) if len(asked.sequence_by) == 1 else None
+    stored = type_of(columns, own) if own is not None and own not in (sparse or ()) else None
     if asked.stored_as_scd_type == 2:
         kind, own = _interval(kind, target), None
-    elif own is not None and own not in (sparse or ()) and _keeps_order(kind, stored := _one(columns, own)):
+    elif stored is not None and _keeps_order(kind, stored):
         kind = stored
     else:
         own = None  # if the table does not hold it exactly, the state has it
     return Folding(
         schema=schema,
         keys=keys,
-        sequence=to_arrow(kind).field("s").type,
+        sequence=to_arrow(Struct((Field("s", kind, nullable=True),))).field(0).type,
         scd_type=asked.stored_as_scd_type,
         sequence_column=own,
         ignore_nulls=sparse or (),
@@ -164,30 +168,22 @@ def _folding(asked: Asking, columns: Struct, target: Struct, sequence: pa.DataTy
     )
 
 
-def _one(schema: Struct, name: str) -> Struct:
-    """The type of a column, as that of a column s."""
-    return plain(Struct(tuple(replace(field, name="s") for field in schema if field.name == name)))
-
-
-def _keeps_order(given: Struct, stored: Struct) -> bool:
-    """Whether the column s of `stored` holds that of `given` exactly, or refuses a value."""
-    one, other = given.fields[0].type, stored.fields[0].type
-    return one == other or widens(one, other) or (one in _INTEGERS and other in _INTEGERS)
+def _keeps_order(given: DataType, stored: DataType) -> bool:
+    """Whether a column of the type `stored` holds the values of `given` exactly, or refuses one."""
+    return given == stored or widens(given, stored) or (given in _INTEGERS and stored in _INTEGERS)
 
 
 _INTEGERS = tuple(Primitive(name) for name in ("byte", "short", "integer", "long"))
 
 
-def _interval(given: Struct, target: Struct) -> Struct:
+def _interval(given: DataType, target: Struct) -> DataType:
     """The type of START_AT and END_AT. Raises SchemaMismatchError unless both can hold the sequence."""
-    start, end = _one(target, START_AT), _one(target, END_AT)
-    one, other = given.fields[0].type, start.fields[0].type
-    if start != end or not (one == other or widens(one, other)):
-        sides = ((START_AT, start), (END_AT, end))
-        types = ", ".join(f"{name} is {describe(kind.fields[0].type)}" for name, kind in sides)
+    start, end = (type_of(target, name) for name in (START_AT, END_AT))
+    if start != end or not (given == start or widens(given, start)):
+        types = ", ".join(f"{name} is {describe(kind)}" for name, kind in ((START_AT, start), (END_AT, end)))
         raise SchemaMismatchError(
-            f"The columns that keep the history of {TABLE} do not fit sequence_by, which is {describe(one)}: {types}. "
-            "Nothing was committed. Create the table with both in the type of sequence_by, or cast sequence_by.",
+            f"The columns that keep the history of {TABLE} do not fit sequence_by, which is {describe(given)}: {types}."
+            " Nothing was committed. Create the table with both in the type of sequence_by, or cast sequence_by.",
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         )
     return start
@@ -203,12 +199,11 @@ def _sequence(changes: pa.Table, asked: Asking, spelled: dict[str, str]) -> pa.C
 
 def _kinds(changes: pa.Table, asked: Asking, source: Struct) -> pa.Array:
     kinds = pa.repeat(pa.scalar(str(Kind.UPSERT)), changes.num_rows)
-    predicates = (
-        (Kind.DELETE, "apply_as_deletes", asked.apply_as_deletes),
-        (Kind.TRUNCATE, "apply_as_truncates", asked.apply_as_truncates),
-    )
-    given = [(kind, option, text) for kind, option, text in predicates if text is not None]
-    rows = in_plain_types(changes, source, of="changes") if given else changes
-    for kind, option, text in given:
-        kinds = pc.if_else(held(rows, text, source, option=option), pa.scalar(str(kind)), kinds)
+    given = {"apply_as_deletes": Kind.DELETE, "apply_as_truncates": Kind.TRUNCATE}
+    rows = None
+    for option, kind in given.items():
+        text = getattr(asked, option)
+        if text is not None:
+            rows = in_plain_types(changes, source, of="changes") if rows is None else rows
+            kinds = pc.if_else(held(rows, text, source, option=option), pa.scalar(str(kind)), kinds)
     return kinds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 
@@ -13,11 +13,10 @@ from pyroaring import BitMap64
 
 from tablefeed.data.predicate import And, Column, Comparison, Constant, Or, Predicate, RowFilter, filter_by
 from tablefeed.errors import IllegalOptionError
-from tablefeed.feed.rows.columns import nulls
+from tablefeed.feed.rows.columns import how_many, nulls
 from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.scan.where import is_special_text
 from tablefeed.feed.write.target_rows import Hit, TargetRows, as_bitmap
-from tablefeed.model.actions import AddFile
 from tablefeed.model.schema import Field
 
 MOST_RANGES = 64
@@ -26,17 +25,13 @@ MOST_RANGES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRows:
-    """Live rows in all columns of the table, and for each the index of its file in `files` and its position there.
+    """Live rows in all columns of the table, and where they are: those of one file after those of the other.
 
-    `live_rows` are the numbers of live rows in `files`. Files without such a row are not among them. `ids` has the row
-    ids in the column that files keep them in, and no column where the table does not track rows.
+    `ids` has the row ids in the column that files keep them in, and no column where the table does not track rows.
     """
 
     rows: pa.Table
-    files: tuple[AddFile, ...]
-    live_rows: tuple[int, ...]
-    file: pa.Array
-    position: pa.Array
+    places: tuple[Hit, ...]
     ids: pa.Table
 
     def with_ids(self, rows: pa.Table, replaced: pa.Array) -> pa.Table:
@@ -47,11 +42,15 @@ class FoundRows:
 
     def hits(self, removed: pa.Array) -> list[Hit]:
         """Gives where the rows with the indices `removed` are."""
-        file, position = self.file.take(removed), self.position.take(removed)
         found: list[Hit] = []
-        for number in pc.unique(file).to_pylist():
-            gone = as_bitmap(position.filter(pc.equal(file, number)))
-            found.append(Hit(file=self.files[number], positions=gone, rows_left=self.live_rows[number] - len(gone)))
+        begin, left = 0, removed.take(pc.array_sort_indices(removed))
+        for hit in self.places:
+            count = len(hit.positions)
+            here = how_many(pc.less(left, begin + count))
+            if here:
+                gone = as_bitmap(pa.array(hit.positions, pa.int64()).take(pc.subtract(left[:here], begin)))
+                found.append(replace(hit, positions=gone, rows_left=hit.rows_left + count - len(gone)))
+            begin, left = begin + count, left[here:]
         return found
 
 
@@ -83,26 +82,21 @@ def check_keys(given: pa.Schema, table: pa.Schema) -> None:
     Both have the same names. Types may differ only where one type has the values of both.
     """
     for field, ours in zip(given, table, strict=True):
-        if pa.types.is_nested(ours.type) or (field.type != ours.type and _of_both(field.type, ours.type) is None):
+        widest = _widest(ours.type)
+        fits = field.type == ours.type or (widest is not None and widest == _widest(field.type))
+        if pa.types.is_nested(ours.type) or not fits:
             explain = f"compares {ours.type} with {field.type}; cast the source's column, and name no nested one"
             raise IllegalOptionError(option="on", value=ours.name, explain=explain)
 
 
-def _of_both(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Gives a type that has the values of `one` and of `other`, which differ; None where there is none."""
-
-    def is_exact(kind: pa.DataType) -> bool:
-        return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
-
-    def is_local(kind: pa.DataType) -> bool:
-        return bool(pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None))
-
-    common = {
-        is_exact: pa.decimal256(76, 38),
-        is_local: pa.timestamp("us"),
-        pa.types.is_floating: pa.float64(),
-    }
-    return next((kind for fits, kind in common.items() if fits(one) and fits(other)), None)
+def _widest(kind: pa.DataType) -> pa.DataType | None:
+    """Gives a type that has the values of `kind` and of all other types whose values are compared with these."""
+    is_a = pa.types
+    if is_a.is_integer(kind) or is_a.is_decimal(kind):
+        return pa.decimal256(76, 38)
+    if is_a.is_date(kind) or (is_a.is_timestamp(kind) and kind.tz is None):
+        return pa.timestamp("us")
+    return pa.float64() if is_a.is_floating(kind) else None
 
 
 def only_equal(keys: pa.Table, given: pa.Table) -> pa.Table:
@@ -110,7 +104,7 @@ def only_equal(keys: pa.Table, given: pa.Table) -> pa.Table:
     columns = []
     for key, value in zip(keys.columns, given.columns, strict=True):
         if key.type != value.type:
-            common = _of_both(key.type, value.type)
+            common = _widest(key.type)
             # Not-a-number is the only value that does not equal itself.
             same = pc.or_(pc.equal(key.cast(common), value.cast(common)), pc.not_equal(value, value))
             key = pc.if_else(same, key, pa.scalar(None, key.type))
@@ -128,14 +122,9 @@ def _ranges(name: str, keys: pa.ChunkedArray) -> Predicate:
     ordered = ordered.take(pc.sort_indices(ordered))
     edges = sorted({0, len(ordered), *_divisions(ordered)})
     column = Column((name,))
+    bounds = ((ordered[begin], ordered[end - 1]) for begin, end in pairwise(edges))
     ranges = [
-        And(
-            (
-                Comparison("greater_equal", column, ordered[begin]),
-                Comparison("less_equal", column, ordered[end - 1]),
-            )
-        )
-        for begin, end in pairwise(edges)
+        And((Comparison("greater_equal", column, low), Comparison("less_equal", column, high))) for low, high in bounds
     ]
     return Or(tuple(ranges)) if ranges else Constant(value=False)
 
@@ -185,7 +174,8 @@ def find(
         found[field.name] if field.name in schema.names else nulls(found.num_rows, field.type)
         for field in target.schema
     ]
-    return _with_places(target, hits, pa.table(filled, schema=target.schema))
+    rows = pa.table(filled, schema=target.schema)
+    return FoundRows(rows=rows, places=tuple(hits), ids=rows.select([]))
 
 
 def _among(batch: pa.RecordBatch, keys: pa.Table) -> pa.RecordBatch:
@@ -193,33 +183,16 @@ def _among(batch: pa.RecordBatch, keys: pa.Table) -> pa.RecordBatch:
     names = keys.column_names
     plain = [name for name in names if _has_bounds(batch.schema.field(name).type)]
     if plain:
-        batch = batch.filter(reduce(pc.and_, [pc.is_in(batch[name], value_set=_values(keys[name])) for name in plain]))
+        is_in = [pc.is_in(batch[name], value_set=keys[name].combine_chunks()) for name in plain]
+        batch = batch.filter(reduce(pc.and_, is_in))
     if not batch.num_rows or names == plain[:1]:
         return batch
     known, wanted = key_numbers([pa.Table.from_batches([batch]).select(names), keys], names)
     return batch.filter(pc.is_in(known, value_set=wanted))
 
 
-def _values(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
-
-
 def _found(target: TargetRows, hits: list[Hit]) -> FoundRows:
-    batches: list[pa.RecordBatch] = []
-    for hit in hits:
-        batches += target.rows_of([hit], with_ids=True)
+    batches = [batch for hit in hits for batch in target.rows_of([hit], with_ids=True)]
     schema = pa.schema([*target.schema, *(pa.field(name, pa.int64()) for name in target.id_columns or ())])
-    return _with_places(target, hits, pa.Table.from_batches(batches, schema))
-
-
-def _with_places(target: TargetRows, hits: list[Hit], rows: pa.Table) -> FoundRows:
-    numbers = [pa.repeat(pa.scalar(number, pa.int64()), len(hit.positions)) for number, hit in enumerate(hits)]
-    positions = [pa.array(hit.positions, pa.int64()) for hit in hits]
-    return FoundRows(
-        rows=rows.select(target.schema.names),
-        files=tuple(hit.file for hit in hits),
-        live_rows=tuple(hit.rows_left + len(hit.positions) for hit in hits),
-        file=pa.concat_arrays(numbers) if numbers else pa.array([], pa.int64()),
-        position=pa.concat_arrays(positions) if positions else pa.array([], pa.int64()),
-        ids=rows.select([name for name in target.id_column if name in rows.column_names]),
-    )
+    rows = pa.Table.from_batches(batches, schema)
+    return FoundRows(rows=rows.select(target.schema.names), places=tuple(hits), ids=rows.select(target.id_column))

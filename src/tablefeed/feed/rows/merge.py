@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +26,7 @@ from tablefeed.feed.rows.columns import counting, others
 from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.rows.expressions import compiled, evaluated, in_plain_types
 from tablefeed.feed.rows.keyed import FoundRows, check_keys, check_texts, find, key_ranges, only_equal
-from tablefeed.feed.rows.merge_clauses import SOURCE, TARGET, Delete, Insert, Merging, Update, column, compared
+from tablefeed.feed.rows.merge_clauses import SOURCE, TARGET, Clause, Delete, Merging, Update, compared
 from tablefeed.feed.rows.update import as_spelled
 from tablefeed.feed.write.align import align, aligned
 from tablefeed.feed.write.change_data import with_change
@@ -99,7 +98,7 @@ def merging(target: TargetRows, asked: Merging, *, txn: Txn | None, now_ms: int)
         txn=txn,
         rewriting=rewriting,
         reads=lambda file: target.may_match(file, work.within),
-        decided_by=frozenset(file.path for file in work.found.files),
+        decided_by=frozenset(hit.file.path for hit in work.found.places),
     )
 
 
@@ -113,7 +112,7 @@ class _Merge:
         self._rows = in_plain_types(asked.rows, self._source, of="source of the merge")
         self._sides = {TARGET: _in_sql(self._schema), SOURCE: _in_sql(self._source)}
         self.on, pairs = compared(asked.on, self._source, self._schema)
-        keys = self._keys([theirs for theirs, _ in pairs], [ours for _, ours in pairs])
+        keys = self._keys(pairs)
         wanted = None if asked.not_matched_by_source else keys.drop_null()
         self.within = None if wanted is None else key_ranges(wanted, target.schema)
         self.found: FoundRows = find(target, wanted, self.within)
@@ -128,26 +127,20 @@ class _Merge:
     def decide(self) -> pa.Array:
         """Fills `made`; gives the indices of the rows of the table that go, because they are deleted or updated."""
         asked, gone = self._asked, [pa.array([], pa.int64())]
-        both = self._beside(self._left, self._right)
         self._refuse_several()
-        chosen = self._chosen([clause.where for clause in asked.matched], both)
-        for clause, rows in _by_clause(asked.matched, chosen):
-            at = self._left.take(rows)
-            gone.append(at)
-            if isinstance(clause, Update):
-                self._update(clause, both.take(rows), at)
-        source = self._beside(None, others(self._rows.num_rows, self._right))
-        chosen = self._chosen([clause.where for clause in asked.not_matched], source)
-        for insert, rows in _by_clause(asked.not_matched, chosen):
-            self._insert(insert, source.take(rows))
-        if asked.not_matched_by_source:
-            alone = others(self.found.rows.num_rows, self._left)
-            table = self._beside(alone, None)
-            chosen = self._chosen([clause.where for clause in asked.not_matched_by_source], table)
-            for clause, rows in _by_clause(asked.not_matched_by_source, chosen):
-                gone.append(alone.take(rows))
-                if isinstance(clause, Update):
-                    self._update(clause, table.take(rows), alone.take(rows))
+        pairs: tuple[tuple[Sequence[Clause], pa.Array | None, pa.Array | None], ...] = (
+            (asked.matched, self._left, self._right),
+            (asked.not_matched, None, others(self._rows.num_rows, self._right)),
+            (asked.not_matched_by_source, others(self.found.rows.num_rows, self._left), None),
+        )
+        for clauses, left, right in pairs:
+            rows = self._beside(left, right)
+            chosen = self._chosen(clauses, rows)
+            for number, clause in enumerate(clauses):
+                at = pc.indices_nonzero(pc.equal(chosen, number))
+                replaces = None if left is None else left.take(at)
+                gone += [] if replaces is None else [replaces]
+                self._make(clause, rows.take(at), replaces)
         taken = pc.unique(pa.concat_arrays(gone))
         return taken.take(pc.array_sort_indices(taken))
 
@@ -167,19 +160,16 @@ class _Merge:
 
     # --- which rows match ---
 
-    def _keys(self, theirs: Sequence[str], ours: Sequence[str]) -> pa.Table:
+    def _keys(self, pairs: Sequence[tuple[Field, Field]]) -> pa.Table:
         """Gives the keys of the source in the types of the table, one for each row; null where no row can have it."""
-        table = Struct(tuple(column(self._schema, name, TARGET) for name in ours))
-        found = [column(self._source, name, SOURCE) for name in theirs]
-        brought = Struct(tuple(replace(field, name=our) for field, our in zip(found, ours, strict=True)))
-        rows = pa.table([self._rows[name] for name in theirs], schema=to_arrow(brought))
+        table = Struct(tuple(ours for _, ours in pairs))
+        brought = Struct(tuple(replace(theirs, name=ours.name) for theirs, ours in pairs))
+        kinds, alignment = to_arrow(table), align(table, brought, partition_columns=())
+        rows = pa.table([self._rows[theirs.name] for theirs, _ in pairs], schema=to_arrow(brought))
         check_texts(table, "on")
-        check_keys(rows.schema, to_arrow(table))
-        alignment = align(table, brought, partition_columns=())
-        keys = pa.Table.from_batches(
-            aligned(rows.to_batches(), alignment, to_arrow(table), Assignment()), to_arrow(table)
-        )
-        return only_equal(keys, rows)
+        check_keys(rows.schema, kinds)
+        keys = aligned(rows.to_batches(), alignment, kinds, Assignment())
+        return only_equal(pa.Table.from_batches(keys, kinds), rows)
 
     def _pairs(self, keys: pa.Table) -> tuple[pa.Array, pa.Array]:
         """Gives the indices of the rows of the table and of the source that match."""
@@ -219,28 +209,26 @@ class _Merge:
                 columns[name] = rows.take(at).select(self._sides[name].names).to_struct_array()
         return pa.table(columns)
 
-    def _chosen(self, conditions: Sequence[str | None], rows: pa.Table) -> pa.Array:
-        """Gives for each row the number of the first condition that is true; null where none is."""
-        asked = [Asked(text="TRUE" if text is None else text, wanted=_BOOLEAN) for text in conditions]
+    def _chosen(self, clauses: Sequence[Clause], rows: pa.Table) -> pa.Array:
+        """Gives for each row the number of the first clause whose condition is true; null where there is none."""
+        asked = [Asked(text="TRUE" if clause.where is None else clause.where, wanted=_BOOLEAN) for clause in clauses]
         chosen = pa.nulls(rows.num_rows, pa.int64())
         for number, held in reversed(list(enumerate(self._evaluated(asked, rows)))):
             chosen = pc.if_else(pc.fill_null(held, fill_value=False), pa.scalar(number, pa.int64()), chosen)
         return chosen
 
-    def _update(self, clause: Update, rows: pa.Table, at: pa.Array) -> None:
-        given = self._values(self._texts(clause.set, "set"), rows)
-        generated = self._target.generated.difference(given)
-        before = self.found.rows.take(at)
-        columns = {name: given.get(name, before[name]) for name in before.column_names if name not in generated}
-        self._keep(pa.table(columns), at)
-
-    def _insert(self, clause: Insert, rows: pa.Table) -> None:
-        self._keep(pa.table(self._values(self._texts(clause.values, "values"), rows)), None)
-
-    def _keep(self, rows: pa.Table, replaces: pa.Array | None) -> None:
+    def _make(self, clause: Clause, rows: pa.Table, replaces: pa.Array | None) -> None:
+        if isinstance(clause, Delete):
+            return
+        given, argument = (clause.set, "set") if isinstance(clause, Update) else (clause.values, "values")
+        columns = self._values(self._texts(given, argument), rows)
+        if replaces is not None:
+            generated = self._target.generated.difference(columns)
+            before = self.found.rows.take(replaces).drop_columns(sorted(generated))
+            columns = {name: columns.get(name, before[name]) for name in before.column_names}
         # The SQL was evaluated before, so wrong SQL is refused even if there is no row.
         if rows.num_rows:
-            self.made.append(_Made(rows, replaces))
+            self.made.append(_Made(pa.table(columns), replaces))
 
     def _texts(self, given: Mapping[str, str] | None, argument: str) -> dict[str, str]:
         if given is None:
@@ -264,13 +252,11 @@ class _Merge:
 
     def _values(self, texts: Mapping[str, str], rows: pa.Table) -> dict[str, pa.ChunkedArray]:
         kinds = {field.name: field.type for field in self._schema}
-        asked = [Asked(text=text, wanted=kinds[name]) for name, text in texts.items()]
-        types = self._target.schema
-        found = self._evaluated(asked, rows)
-        return {
-            name: pa.chunked_array([value.cast(types.field(name).type)])
-            for name, value in zip(texts, found, strict=True)
-        }
+        found = self._evaluated([Asked(text=text, wanted=kinds[name]) for name, text in texts.items()], rows)
+        columns = {}
+        for name, value in zip(texts, found, strict=True):
+            columns[name] = pa.chunked_array([value.cast(self._target.schema.field(name).type)])
+        return columns
 
     def _evaluated(self, asked: Sequence[Asked], rows: pa.Table) -> list[pa.Array]:
         if not asked:
@@ -279,15 +265,6 @@ class _Merge:
         program = compiled(asked, schema, option="merge", now_us=self._now_ms * 1000)
         arrays = [rows[name].combine_chunks() for name in rows.column_names]
         return evaluated(program, pa.RecordBatch.from_arrays(arrays, rows.column_names), doing="merge")
-
-
-_Clause = TypeVar("_Clause")
-
-
-def _by_clause(clauses: Sequence[_Clause], chosen: pa.Array) -> Iterator[tuple[_Clause, pa.Array]]:
-    """Gives each clause with the indices of the rows that have `chosen` it, by its number."""
-    for number, clause in enumerate(clauses):
-        yield clause, pc.indices_nonzero(pc.equal(chosen, number))
 
 
 _BOOLEAN = Primitive("boolean")

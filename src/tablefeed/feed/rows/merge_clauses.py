@@ -46,6 +46,9 @@ class Insert:
     where: str | None = None
 
 
+Clause = Update | Delete | Insert
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merging:
     """What is merged: the rows of the source, by which columns they match, and the clauses in their order."""
@@ -68,7 +71,7 @@ def clauses(given: object, argument: str, kinds: tuple[type[Any], ...]) -> Itera
         yield clause
 
 
-def _check(clause: Update | Delete | Insert, argument: str) -> None:
+def _check(clause: Clause, argument: str) -> None:
     given: object = None if isinstance(clause, Delete) else clause.set if isinstance(clause, Update) else clause.values
     if given is not None and not (isinstance(given, Mapping) and given):
         raise IllegalOptionError(option=argument, value=str(clause), explain="must give columns their new values")
@@ -77,11 +80,22 @@ def _check(clause: Update | Delete | Insert, argument: str) -> None:
         text(each, argument=argument)
 
 
-def column(schema: Struct, name: str, side: str) -> Field:
-    """Gives the column `name` of `schema`, which is that of the source or the target (`side`).
+def compared(on: str | tuple[str, ...], source: Struct, target: Struct) -> tuple[str, list[tuple[Field, Field]]]:
+    """Gives the condition as SQL, and the pairs of columns of source and table that it compares for equality."""
+    if isinstance(on, str):
+        shown, pairs = on, _equalities(on, source, target)
+    else:
+        pairs = [(_column(source, name, SOURCE), _column(target, name, TARGET)) for name in on]
+        shown = " AND ".join(f"{TARGET}.{ours.name} = {SOURCE}.{theirs.name}" for theirs, ours in pairs)
+        if len({ours.name for _, ours in pairs}) < len(pairs):
+            raise IllegalOptionError(option="on", value=", ".join(on), explain="names a column twice")
+    if not pairs:
+        explain = f"must compare a column of {SOURCE} with one of {TARGET}, such as target.id = source.id"
+        raise IllegalOptionError(option="on", value=shown, explain=explain)
+    return shown, pairs
 
-    Raises IllegalOptionError where there is none, or several that differ in case.
-    """
+
+def _column(schema: Struct, name: str, side: str) -> Field:
     alike = [field for field in schema if field.name.lower() == name.lower()]
     if len(alike) != 1:
         explain = f"names {name}, but the {side} has {', '.join(schema.names)}"
@@ -89,22 +103,7 @@ def column(schema: Struct, name: str, side: str) -> Field:
     return alike[0]
 
 
-def compared(on: str | tuple[str, ...], source: Struct, target: Struct) -> tuple[str, list[tuple[str, str]]]:
-    """Gives the condition as SQL, and the pairs of columns of source and table that it compares for equality."""
-    if not isinstance(on, str):
-        pairs = [(column(source, name, SOURCE).name, column(target, name, TARGET).name) for name in on]
-        shown = " AND ".join(f"{TARGET}.{ours} = {SOURCE}.{theirs}" for theirs, ours in pairs)
-    else:
-        shown, pairs = on, _equalities(on, source, target)
-    if not isinstance(on, str) and len({ours for _, ours in pairs}) < len(pairs):
-        raise IllegalOptionError(option="on", value=", ".join(on), explain="names a column twice")
-    if not pairs:
-        explain = f"must compare a column of {SOURCE} with one of {TARGET}, such as target.id = source.id"
-        raise IllegalOptionError(option="on", value=shown, explain=explain)
-    return shown, pairs
-
-
-def _equalities(condition: str, source: Struct, target: Struct) -> list[tuple[str, str]]:
+def _equalities(condition: str, source: Struct, target: Struct) -> list[tuple[Field, Field]]:
     from sqlglot import exp
 
     from tablefeed.data.sql.parse import parse
@@ -113,14 +112,13 @@ def _equalities(condition: str, source: Struct, target: Struct) -> list[tuple[st
         tree = parse(condition)
     except NotExactError as error:
         raise IllegalOptionError(option="on", value=condition, explain=str(error)) from error
-    parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
-    pairs: dict[str, str] = {}
-    for part in parts:
+    pairs: dict[str, tuple[Field, Field]] = {}
+    for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
         part = part.unnest()
         if isinstance(part, exp.EQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
             sides = {side.table.lower(): side.name for side in (part.left, part.right)}
             if sides.keys() == {SOURCE, TARGET}:
                 # One suffices to find rows by a column: the whole condition decides later.
-                ours = column(target, sides[TARGET], TARGET).name
-                pairs.setdefault(ours, column(source, sides[SOURCE], SOURCE).name)
-    return [(theirs, ours) for ours, theirs in pairs.items()]
+                ours = _column(target, sides[TARGET], TARGET)
+                pairs.setdefault(ours.name, (_column(source, sides[SOURCE], SOURCE), ours))
+    return list(pairs.values())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ from tablefeed.feed.rows.folding import END_AT, KIND, SEQUENCE, Kind
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.outcome import Committed
-from tablefeed.model.schema import plain, widens
+from tablefeed.model.schema import DataType, Struct, plain, widens
 
 AT, IS_GONE = "__SNAPSHOT_AT", "__IS_GONE"
 """Columns of a snapshot: its version, and whether it may lack the key."""
@@ -49,31 +49,35 @@ def refuse_own_columns(rows: pa.Schema, *own: str) -> None:
 
 
 def with_deletes(target: TargetRows, batch: Batch) -> Batch:
-    """Gives the events of a snapshot with a delete of each key of the table."""
+    """Gives the events of a snapshot with a delete of each key of the table; other events as they are."""
     how, events = batch.how, batch.events
+    if how.snapshot_at is None:
+        return batch
     names = (*how.keys, *((END_AT,) if how.scd_type == 2 else ()))
     wanted = pa.schema([target.schema.field(name) for name in names])
     known = pa.Table.from_batches(target.read(target.files(None), wanted), wanted)
     if how.scd_type == 2:
         known = known.filter(pc.is_null(known[END_AT]))
+    count = known.num_rows
+    columns = {field.name: pa.nulls(count, field.type) for field in events.schema}
+    columns |= {name: known[name] for name in how.keys}
+    columns[KIND] = pa.repeat(pa.scalar(str(Kind.DELETE)), count)
     # As a column: Arrow does not take a scalar's time zone for another one.
-    fixed = {KIND: pa.scalar(str(Kind.DELETE)), SEQUENCE: pa.repeat(how.snapshot_at, 1).cast(how.sequence)[0]}
-    columns = [
-        pa.repeat(fixed[field.name], known.num_rows)
-        if field.name in fixed
-        else (known[field.name] if field.name in how.keys else pa.nulls(known.num_rows, field.type))
-        for field in events.schema
-    ]
+    columns[SEQUENCE] = pa.repeat(how.snapshot_at, count).cast(how.sequence)
     return replace(batch, events=pa.concat_tables([events, pa.table(columns, schema=events.schema)]))
 
 
-def is_applied(table: Snapshot, at: pa.Scalar) -> bool:
-    """Whether the newest snapshot that was applied has this version. Raises InvalidEventsError for an older one."""
-    known = states.read_state(table).snapshot_at
-    if known is None:
+def is_applied(table: Snapshot, at: pa.Scalar | None) -> bool:
+    """Whether the newest snapshot that was applied has this version. Raises InvalidEventsError for an older one.
+
+    `at` is None for changes that are no snapshot.
+    """
+    known = None if at is None else states.read_state(table).snapshot_at
+    if at is None or known is None:
         return False
-    if not _is_of_type(at, known.type):
-        return False  # `fold` refuses the other type
+    given, kept = (type_of(from_arrow(pa.schema([(AT, each)])), AT) for each in (at.type, known.type))
+    if given != kept and not widens(given, kept):
+        return False  # `fold` refuses the other type, such as a time of the day where dates are kept
     try:
         version = at.cast(known.type)
     except pa.ArrowException:
@@ -87,20 +91,15 @@ def is_applied(table: Snapshot, at: pa.Scalar) -> bool:
     return bool(version == known)
 
 
-def _is_of_type(at: pa.Scalar, kind: pa.DataType) -> bool:
-    """Whether `kind` holds every version of the type of `at`. A date, for example, does not hold a time of the day."""
-    given, known = (plain(from_arrow(pa.schema([(AT, each)]))).fields[0].type for each in (at.type, kind))
-    return given == known or widens(given, known)
-
-
-class _Apply(Protocol):
-    def __call__(self, rows: Any, at: pa.Scalar, /) -> Committed: ...
+def type_of(schema: Struct, name: str) -> DataType:
+    """The type of a column, without its metadata."""
+    return next(field.type for field in plain(schema) if field.name == name)
 
 
 def in_order(
     snapshots: tuple[Any, Any] | Callable[[Any], tuple[Any, Any] | None],
     newest: Callable[[], Snapshot],
-    apply: _Apply,
+    apply: Callable[[Any, pa.Scalar], Committed],
 ) -> Committed:
     """Applies the snapshots that `snapshots` gives, in order. Gives the last commit, or else the table's version."""
     while True:
