@@ -11,7 +11,10 @@ import pytest
 
 import tablefeed
 from feed.rows.test_apply_changes import a_target, apply, rows
+from support.change_events import Target, delete, table_of, upsert
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.rows.fold import fold
+from tablefeed.feed.rows.folding import Folding, Known
 
 AT_ONCE: dict[str, Any] = {"tombstone_gc_threshold_in_seconds": 0}
 LATER: dict[str, Any] = {"tombstone_gc_threshold_in_seconds": 1_000_000}
@@ -102,6 +105,23 @@ def test_a_delete_of_a_key_that_has_a_row_again_is_not_forgotten(tmp_path: Path)
     apply(url, (1, "late", 4, "u"), **more)
 
     assert rows(url) == [(1, None, 6)]
+
+
+@EACH_TYPE
+def test_only_keys_of_which_nothing_is_known_that_a_delete_would_have_ended_are_counted(scd_type: int) -> None:
+    schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    how = Folding(schema=schema, keys=("id",), sequence=pa.int64(), scd_type=scd_type)
+    target = Target(how)
+    target.apply(upsert(1, id=1), upsert(1, id=2), delete(5, id=2), delete(5, id=3))
+    known = Known(rows=target.rows, state=target.state, forgotten_at=pa.scalar(10))
+
+    counted = [
+        fold(table_of([upsert(at, id=key)], how), known, how).counts.unguarded
+        for key, at in [(1, 7), (2, 7), (3, 7), (4, 7), (4, 10), (4, 11)]
+    ]
+
+    # Key 1 has a row, key 3 a delete. Of key 2 type 1 has the delete, and type 2 the end of the row only.
+    assert counted == [0, scd_type - 1, 0, 1, 1, 0]
 
 
 @pytest.mark.parametrize("wrong", [-1, "1 day", 1.5])

@@ -282,7 +282,7 @@ def _counts(items: Items, points: _Points, truncate_count: int) -> Counts:
         if items.sets:
             # Where upserts leave columns as they are, a delete that is older than the row counts against older upserts.
             late = pc.if_else(items.is_upsert, late, _is_before(items, items.of_block(3)))
-        late = pc.or_(late, _is_truncated(items, truncated)).take(begins)
+        late = (pc.or_(late, _is_truncated(items, truncated)) if truncated else late).take(begins)
         for name in items.sets:
             chosen = points.set[name].filter(is_true(points.items.is_event.take(points.set[name])))
             decided = pc.or_(decided, pc.is_in(code, value_set=points.items.code.take(chosen)))
@@ -300,7 +300,9 @@ def _counts(items: Items, points: _Points, truncate_count: int) -> Counts:
 def _unguarded(points: _Points) -> int:
     """See `Counts`."""
     items, decides = points.items, points.decides
-    forgotten = pc.max(items.order.ranks[-1]).as_py() or 0
+    forgotten = pc.max(items.order.ranks[-1]).as_py()
+    if forgotten is None:
+        return 0
     known = points.newest(pc.invert(items.is_event))
     guarded = pc.is_valid(known)
     if items.how.scd_type == 2:

@@ -132,6 +132,11 @@ def items_of(events: pa.Table, known: Known, how: Folding, marks: Sequence[pa.Ch
     # A null is no item, except that a row without a sequence is older than everything.
     is_row = pa.concat_arrays([flags(len(each), value=i == 1) for i, (_, each, _) in enumerate(blocks)])
     counts = pc.or_(pc.greater(rank, 0), is_row)
+    if how.sparse and how.scd_type == 1 and how.sequence_column is None:
+        # What the newest upsert set is one item with it.
+        before, setters = sum(len(each) for each in order.ranks[:4]), order.ranks[4 : len(blocks)]
+        repeated = [pc.equal(each, order.ranks[2]) for each in setters]
+        counts = pc.and_not(counts, pa.concat_arrays([flags(before, value=False), *repeated]))
     at = pc.array_sort_indices(only(code, counts)).cast(LONG).slice(0, pc.sum(counts).as_py() or 0)
     code = code.take(at)
     point = pc.shift_right(code, 1)
@@ -149,7 +154,7 @@ def items_of(events: pa.Table, known: Known, how: Folding, marks: Sequence[pa.Ch
         source=source.take(at),
         row=at,
         place=at,
-        sets={name: pc.and_(_sets(events, known, how, name), is_upsert).take(at) for name in how.sparse},
+        sets={name: pc.and_(_sets(events, known, how, name, order), is_upsert).take(at) for name in how.sparse},
     )
     return _with_rows(items)
 
@@ -173,14 +178,18 @@ def _blocks(known: Known, how: Folding) -> list[tuple[int, pa.ChunkedArray, pa.A
     return [*upserts, (2, state[DELETED_AT], pc.invert(all_state)), *setters]
 
 
-def _sets(events: pa.Table, known: Known, how: Folding, name: str) -> pa.Array:
+def _sets(events: pa.Table, known: Known, how: Folding, name: str, order: Order) -> pa.Array:
     """Says of each item of each block whether it may set a sparse column."""
     rows, state = known.rows.num_rows, known.state
     if how.scd_type == 2:
         parts = [flags(2 * rows, value=True), flat(is_true(member(state[SET], name)))]
     else:
-        others = flags(state.num_rows + (state.num_rows if how.sequence_column is None else rows), value=False)
-        parts = [flags(rows, value=True), others, *(flags(state.num_rows, value=each == name) for each in how.sparse)]
+        newest = flags(rows, value=False)
+        if how.sequence_column is None:
+            newest = pc.equal(order.ranks[4 + how.sparse.index(name)], order.ranks[2])
+        count = state.num_rows
+        parts = [flags(rows, value=True), newest, flags(count, value=False)]
+        parts += [flags(count, value=each == name) for each in how.sparse]
     return pa.concat_arrays([sets(events, name, how), *parts])
 
 
@@ -205,7 +214,8 @@ def _with_rows(items: Items) -> Items:
 
     last = newest(is_row)
     row = only(of_item.take(last), pc.equal(items.number.take(last), items.number))
-    remembered = only(pc.add(row, items.events.num_rows), pc.less(items.rank, end.take(row)))
+    remembered = pc.add(row, items.events.num_rows)
+    remembered = only(remembered, pc.less(items.rank, end.take(row))) if is_history else remembered
     place = pc.if_else(pc.is_valid(items.of_state), remembered, items.source)
     # The values at the start of a version are those of one upsert, unless the state says what that upsert set.
     is_told = pc.and_(is_row, same_next(items.code))
