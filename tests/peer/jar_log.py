@@ -58,4 +58,4 @@ def _spelt(add: Any) -> str:
 
     Its own validateFileListAgainstCRC does not see that: of a checksum that was read from a file it finds none right.
     """
-    return re.sub(r",null,null,(None|Some)", r",Map(),null,\1", str(add.toString()))
+    return re.sub(r",null,(null|DeletionVectorDescriptor)", r",Map(),\1", str(add.toString()))

@@ -258,11 +258,12 @@ def changes_since(sides: Sequence[Side], versions: Sequence[int]) -> list[list[s
 
 
 def check_counts(sides: Sequence[Side]) -> None:
-    """What the JAR answers from statistics alone holds."""
+    """What the JAR answers from statistics alone holds, and so does the newest checksum, of the JAR or of ours."""
     for side in sides:
         ids = tablefeed.open_table(side.path).to_arrow(columns=["id"])["id"].to_pylist()
         counted = run(side.session, side.path, "SELECT count(*), min(id), max(id) FROM {t}")
         assert tuple(counted[0]) == (len(ids), min(ids), max(ids))
+        assert JarLog(side.session, side.path).checksum_faults(side.version) == []
 
 
 def check_vectors(table: Path) -> None:
