@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pyarrow as pa
@@ -14,6 +15,7 @@ from support.logs import info, put, said, txn
 from support.maintained import delete_rows, rows_of
 from tablefeed import errors
 from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import Replicated
 from tablefeed.store import open_store
@@ -154,6 +156,27 @@ def test_a_copy_is_by_rows_or_by_files_and_never_both(source: Path, target: Path
     tablefeed.replicate(source, target, resync=True, verify=True)
     with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
         tablefeed.replicate(source, target, by_rows=True)
+
+
+@pytest.mark.parametrize("table_format", ["delta", "indextables"])
+def test_a_source_of_rows_that_was_restored_and_went_another_way_is_refused_until_it_is_copied_anew(
+    source: Path, target: Path, table_format: Literal["delta", "indextables"]
+) -> None:
+    tablefeed.append(source, rows(1), table_format=table_format)
+    backup = shutil.copytree(source, source.parent / "backup")
+    tablefeed.append(source, rows(2))
+    tablefeed.replicate(source, target, by_rows=True)
+    wait_until_done()
+    shutil.rmtree(source)
+    shutil.copytree(backup, source)
+    tablefeed.append(source, rows(20))
+    tablefeed.append(source, rows(30))
+
+    with pytest.raises(errors.TableReplacedError, match="restored from a backup"):
+        tablefeed.replicate(source, target, by_rows=True)
+
+    tablefeed.replicate(source, target, by_rows=True, resync=True, verify=True)
+    assert rows_of(target) == rows(1, 20, 30).to_pylist()
 
 
 def test_a_copy_by_rows_whose_source_lost_a_commit_is_refused_until_it_is_copied_anew(

@@ -16,7 +16,7 @@ from tablefeed.errors import ConflictError, DataFileError, LogError
 from tablefeed.feed.api.append import append
 from tablefeed.feed.api.appends import appends
 from tablefeed.feed.api.table import Table
-from tablefeed.feed.replication.origin import INFO, Origin, check_same_source, origin_of, required
+from tablefeed.feed.replication.origin import INFO, Origin, check_same_source, digest_of_commit, origin_of, required
 from tablefeed.feed.replication.replica import newest_of
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -70,7 +70,7 @@ class RowReplication:
             options = dict(self.source.storage_options)
             rows = appends(self.source.location, start_version=version, end_version=version, storage_options=options)
             partition_by = () if state is None else state.metadata.partition_columns
-        origin = Origin(table_id=table_id, version=version, digest=None)
+        origin = Origin(table_id=table_id, version=version, digest=digest_of_commit(self.source, version))
         after = -1 if state is None else state.version
         replaces = whole is not None and state is not None
         done = append(

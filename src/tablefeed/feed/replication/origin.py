@@ -53,6 +53,18 @@ def read_commit(log: TableLog, version: Version) -> tuple[Commit, str] | None:
     return commit, hashlib.sha256(data).hexdigest()
 
 
+def digest_of_commit(log: TableLog, version: Version) -> str | None:
+    """Gives the digest of the file of a commit, after its name if it is a state; None where it is not there."""
+    head = log.head(version)
+    if head is None:
+        return None
+    try:
+        digest = hashlib.sha256(log.store.read(head.name)).hexdigest()
+    except ObjectNotFoundError:
+        return None
+    return digest if head.name.endswith(names.commit_name(version)) else f"{head.name}:{digest}"
+
+
 def origin_of(target: DeltaSnapshot, app_id: str, *, by_rows: bool = False) -> Origin:
     """Gives the origin of the newest copied commit. Commits without actions, such as those of VACUUM, may follow it.
 
@@ -112,8 +124,9 @@ def check_same_source(newest: Snapshot, origin: Origin) -> None:
     """Raises TableReplacedError if the source at `newest` does not continue from `origin`."""
     same = newest.version >= origin.version
     if same and origin.digest is not None:
-        found = read_commit(newest.log, origin.version)
-        same = found is None or found[1] == origin.digest
+        found = digest_of_commit(newest.log, origin.version)
+        # Of a commit that had a file, only its state may be left.
+        same = found in (None, origin.digest) or (found or "").rpartition(":")[0] != origin.digest.rpartition(":")[0]
     if same and newest.metadata.table_id != origin.table_id:  # some writers give a new id where they replace a table
         later = (read_commit(newest.log, Version(v)) for v in range(origin.version + 1, newest.version + 1))
         ids = {found[0].metadata.table_id for found in later if found is not None and found[0].metadata is not None}
