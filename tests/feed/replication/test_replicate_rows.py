@@ -158,6 +158,19 @@ def test_a_copy_is_by_rows_or_by_files_and_never_both(source: Path, target: Path
         tablefeed.replicate(source, target, by_rows=True)
 
 
+def test_columns_that_hold_no_null_may_hold_nulls_in_a_copy_by_rows(source: Path, target: Path) -> None:
+    inner = pa.struct([pa.field("x", pa.int32(), nullable=False)])
+    columns = [pa.field("id", pa.int64(), nullable=False), pa.field("inner", inner)]
+    tablefeed.create(source, pa.schema(columns))
+    tablefeed.append(source, pa.table({"id": [1], "inner": pa.array([{"x": 1}], inner)}))
+    tablefeed.alter(source, set_properties={"mine": "x"})
+
+    tablefeed.replicate(source, target, starting_version=0, by_rows=True, verify=True)
+
+    assert [field.nullable for field in tablefeed.open_table(target).schema] == [True, True]
+    assert said(target, 2, "remove") == []  # the columns are the same
+
+
 @pytest.mark.parametrize("table_format", ["delta", "indextables"])
 def test_a_source_of_rows_that_was_restored_and_went_another_way_is_refused_until_it_is_copied_anew(
     source: Path, target: Path, table_format: Literal["delta", "indextables"]

@@ -16,6 +16,7 @@ from tablefeed.errors import ConflictError, DataFileError, LogError
 from tablefeed.feed.api.append import append
 from tablefeed.feed.api.appends import appends
 from tablefeed.feed.api.table import Table
+from tablefeed.feed.replication.comparison import shape_of
 from tablefeed.feed.replication.origin import INFO, Origin, check_same_source, digest_of_commit, origin_of, required
 from tablefeed.feed.replication.replica import newest_of
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
@@ -93,7 +94,6 @@ class RowReplication:
             if commit.metadata is None:
                 return None
             whole = self.source.load(version)
-            shapes = [(each.arrow_schema, each.metadata.partition_columns) for each in (whole, state) if each]
-            if shapes[0] == shapes[-1]:
+            if state is not None and shape_of(whole) == shape_of(state):
                 return None
         return self.source.load_for_files(version)

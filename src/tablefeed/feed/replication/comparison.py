@@ -8,17 +8,19 @@ Where rows were copied and not files, it is the sum of one SHA-256 for each row.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import ReplicaDiffersError
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.model.schema import Struct, plain
 
 
 def check_equal(source: Snapshot, target: Snapshot, *, by_rows: bool = False) -> None:
     """Raises ReplicaDiffersError where the two do not have the same columns, partitioning and rows."""
-    shapes = [(table.arrow_schema, table.metadata.partition_columns) for table in (source, target)]
+    shapes = [shape_of(each) if by_rows else (each.arrow_schema, shape_of(each)[1]) for each in (source, target)]
     said = "the columns are not the same"
     if shapes[0] == shapes[1]:
         (rows, digest), (other_rows, other_digest) = (digest_of(each, by_rows=by_rows) for each in (source, target))
@@ -32,6 +34,11 @@ def check_equal(source: Snapshot, target: Snapshot, *, by_rows: bool = False) ->
         source_version=source.version,
         target_version=target.version,
     )
+
+
+def shape_of(table: Snapshot) -> tuple[Struct, Sequence[str]]:
+    """Gives the names and types of the columns, and the partitioning. NOT NULL is a rule, which rows do not bring."""
+    return plain(table.schema), table.metadata.partition_columns
 
 
 def digest_of(table: Snapshot, *, by_rows: bool = False) -> tuple[int, str]:
