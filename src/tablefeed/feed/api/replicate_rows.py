@@ -72,8 +72,10 @@ class RowReplication:
             rows = appends(self.source.location, start_version=version, end_version=version, storage_options=options)
             partition_by = () if state is None else state.metadata.partition_columns
         origin = Origin(table_id=table_id, version=version, digest=digest_of_commit(self.source, version))
-        after = -1 if state is None else state.version
-        replaces = whole is not None and state is not None
+        # A whole version does not depend on the rows before it, even if another run has made the target meanwhile.
+        replaces, info = whole is not None, origin.as_info()
+        if whole is None and state is not None:
+            info["after"] = state.version
         done = append(
             self.target.location,
             rows,
@@ -83,7 +85,7 @@ class RowReplication:
             overwrite_schema=replaces,
             app_id=self.app_id,
             txn_version=version,
-            user_metadata=orjson.dumps({INFO: {**origin.as_info(), "after": after}}).decode(),
+            user_metadata=orjson.dumps({INFO: info}).decode(),
             storage_options=self.target.storage_options,
         )
         return isinstance(done, Committed)

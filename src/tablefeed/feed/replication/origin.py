@@ -111,7 +111,7 @@ def _origin(commit: Commit, app_id: str, *, by_rows: bool) -> tuple[Origin, int]
     recorded = next((txn.txn_version for txn in commit.txns if txn.app_id == app_id), None)
     if recorded is None or not isinstance(found, Mapping) or found.get("version") != recorded:
         return None
-    digest, after = found.get("commit"), found.get("after") if by_rows else commit.version - 1
+    digest, after = found.get("commit"), found.get("after", commit.version - 1)
     origin = Origin(
         table_id=str(found.get("tableId")),
         version=Version(recorded),
