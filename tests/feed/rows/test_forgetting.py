@@ -50,12 +50,12 @@ def test_06_an_event_that_is_older_than_a_forgotten_delete_is_counted_and_report
 
     assert values(url) == [(1, "late"), (2, "equal"), (3, "new")]
     assert doubtful(url) == "2"
-    assert "rows=2: their keys have events not newer than deletes that were forgotten" in caplog.text
+    assert "rows=2: these rows come from events that are not newer than a forgotten delete" in caplog.text
 
 
 @EACH_TYPE
 @pytest.mark.parametrize("when", [{}, LATER], ids=["never", "later"])
-def test_a_delete_is_remembered_forever_unless_asked_and_else_until_its_time(
+def test_a_delete_is_remembered_for_the_given_time_or_else_forever(
     tmp_path: Path, scd_type: int, when: dict[str, Any]
 ) -> None:
     url = a_target(tmp_path, scd_type=scd_type)
@@ -108,7 +108,7 @@ def test_a_delete_of_a_key_that_has_a_row_again_is_not_forgotten(tmp_path: Path)
 
 
 @EACH_TYPE
-def test_only_keys_of_which_nothing_is_known_that_a_delete_would_have_ended_are_counted(scd_type: int) -> None:
+def test_a_row_is_counted_only_if_its_key_had_no_row_and_no_remembered_delete(scd_type: int) -> None:
     schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
     how = Folding(schema=schema, keys=("id",), sequence=pa.int64(), scd_type=scd_type)
     target = Target(how)
@@ -120,7 +120,7 @@ def test_only_keys_of_which_nothing_is_known_that_a_delete_would_have_ended_are_
         for key, at in [(1, 7), (2, 7), (3, 7), (4, 7), (4, 10), (4, 11)]
     ]
 
-    # Key 1 has a row, key 3 a delete. Of key 2 type 1 has the delete, and type 2 the end of the row only.
+    # Key 1 has a row, key 3 a delete. Key 2 has a delete with SCD type 1, but only the end of its row with type 2.
     assert counted == [0, scd_type - 1, 0, 1, 1, 0]
 
 

@@ -36,7 +36,7 @@ def parse(text: str) -> exp.Expr:
         tokens = dialect.tokenize(text)
         found = _parser()(dialect=dialect).parse_into(exp.Condition, tokens, text)
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        reason = "it is no expression that can be read; a name that is a word of SQL stands in backticks"
+        reason = "it is no expression that can be read; a name that is a word of SQL needs backticks"
         raise NotExactError(text, part=text, reason=reason) from error
     words = [text[token.start : token.end + 1] for token in tokens]
     unread = [word for word in words if word.upper() in _UNREAD_WORDS]

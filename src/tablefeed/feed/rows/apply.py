@@ -168,8 +168,8 @@ def joined(
         rewriting = replace(rewriting, changes=tuple(file for part in parts for file in part.changes))
     if unguarded := sum(part.unguarded for part in parts):
         logger.warning(
-            "table=%s rows=%d: their keys have events not newer than deletes that were forgotten, so rows that were "
-            "deleted may be back. Raise tombstone_gc_threshold_in_seconds.",
+            "table=%s rows=%d: these rows come from events that are not newer than a forgotten delete, so some of them "
+            "may be deleted rows that are back. Raise tombstone_gc_threshold_in_seconds.",
             snapshot.log.url,
             unguarded,
         )
@@ -217,13 +217,13 @@ def check(target: TargetRows, how: Folding) -> None:
 
 
 def _found(target: TargetRows, batch: Batch, within: RowFilter | None) -> FoundRows:
-    """Gives the rows of the keys of a batch; of their columns only those that decide what the events change."""
+    """Gives the rows of the keys of a batch, with only those columns that decide what the events change."""
     how, keys = batch.how, batch.keys
     keeps_values = how.sparse or how.leaves_columns or target.id_columns or target.snapshot.properties.records_changes
     if keys is None or how.sequence_column is None or keeps_values or pa.types.is_nested(how.sequence):
         return find(target, keys, within)
     found = find(target, keys, within, columns=[how.sequence_column])
-    # An event with the sequence of its row repeats it or contradicts it, which the other columns say.
+    # An event with the sequence of its row repeats the row or contradicts it. The other columns show which.
     names = [*how.keys, SEQUENCE]
     events = batch.events.select(names)
     rows = found.rows.select([*how.keys, how.sequence_column]).rename_columns(names).cast(events.schema)

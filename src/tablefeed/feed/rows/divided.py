@@ -30,7 +30,7 @@ EVENTS_DIR = "_tablefeed/events"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The most bytes of events in a report, about how many a task holds in memory, and about how many are one group.
+    """Limits, in bytes of events: of a task's report, and about those of a task's memory and of one group.
 
     Applying events takes some seven times their bytes of memory. Each group reads the key columns of the table again.
     """
@@ -44,7 +44,8 @@ class Sizes:
 class Aside:
     """The events of one task, those of each key in the order of their arrival. Picklable.
 
-    They are in `data`, not divided, or in the file `path`, whose record batches have events of the `buckets`.
+    They are either in `data`, not divided by bucket, or in the file `path`. Each record batch of this file has events
+    of one bucket. `buckets` has the numbers of these buckets, in the order of the record batches.
     """
 
     task: int
@@ -169,7 +170,7 @@ def _read(aside: Aside, buckets: frozenset[int], store: Store, how: Folding) -> 
 
 def _gone(path: str, why: str) -> DataFileError:
     return DataFileError(
-        f"The change events of a batch for {TABLE} cannot be read from {path}: {why}. Nothing was committed. Run the "
-        "batch again.",
+        f"The change events of a batch for {TABLE} cannot be read from {path}: {why.rstrip('.')}. Nothing was "
+        "committed. Run the batch again.",
         path=path,
     )

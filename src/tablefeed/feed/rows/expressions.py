@@ -28,7 +28,8 @@ def compiled(asked: Sequence[Asked], schema: Struct, *, option: str, now_us: int
     try:
         return compile_expressions(asked, schema, time_zone=None, now_us=now_us)
     except NotExactError as error:
-        raise IllegalOptionError(option=option, value=error.text, explain=str(error)) from error
+        explain = f"cannot be evaluated at {error.part!r:.200}: {error.reason}"
+        raise IllegalOptionError(option=option, value=error.text, explain=explain) from error
 
 
 def evaluated(program: Program, rows: pa.RecordBatch, *, doing: str) -> list[pa.Array]:

@@ -187,15 +187,15 @@ class _Merge:
         return at, of
 
     def _refuse_several(self) -> None:
-        """Refuses several rows of the source for one of the table, as Spark's MERGE does: whatever the conditions."""
+        """Refuses several source rows for one row of the table. As in Spark, conditions of clauses do not matter."""
         asked = self._asked
         if asked.matched == (Delete(),) or not (asked.matched or asked.not_matched_by_source):
             return
         if len(pc.unique(self._left)) < len(self._left):
             raise InvalidRowsError(
-                f"Some rows of {TABLE} match several rows of the source, so it is not clear which of these decides. "
-                "Nothing was committed. Give the source one row for each row that it matches, or name in `on` the "
-                "condition that chooses it.",
+                f"Some rows of {TABLE} match several rows of the source, so it is not clear which source row decides. "
+                "Nothing was committed. Give the source at most one row for each row of the table, or add a condition "
+                "to `on` that is true for only one of them.",
                 error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
             )
 

@@ -111,7 +111,8 @@ def _equalities(condition: str, source: Struct, target: Struct) -> list[tuple[Fi
     try:
         tree = parse(condition)
     except NotExactError as error:
-        raise IllegalOptionError(option="on", value=condition, explain=str(error)) from error
+        explain = f"cannot be evaluated at {error.part!r:.200}: {error.reason}"
+        raise IllegalOptionError(option="on", value=condition, explain=explain) from error
     pairs: dict[str, tuple[Field, Field]] = {}
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
         part = part.unnest()

@@ -215,8 +215,9 @@ def _read(file: StateFile, opened: TableFiles, how: Folding) -> pa.Table:
 
 def _damaged(file: StateFile, why: str) -> DataFileError:
     return DataFileError(
-        f"The file {file.path} of {TABLE} has the state of earlier changes, and it is gone or cannot be read: {why}. "
-        "Nothing was committed, because an older event could bring back a deleted row. Restore the file from a copy.",
+        f"The file {file.path} of {TABLE} has the state of earlier changes, and it is gone or cannot be read: "
+        f"{why.rstrip('.')}. Nothing was committed, because an older event could bring back a deleted row. Restore the "
+        "file from a copy.",
         path=file.path,
     )
 
@@ -243,8 +244,8 @@ def grown(
 ) -> State:
     """Gives `state` with the files `new`, no two of which have a key in common. Merges the newest of too many files.
 
-    Deletes that `how` wants forgotten at `now_ms` are left out. Files of `new` that were merged are deleted: no commit
-    names them.
+    Deletes that are old enough at `now_ms` to be forgotten are left out. Files of `new` that were merged are deleted,
+    because no commit names them.
     """
     files, forgotten_at = [*state.files, *new], state.forgotten_at
     if len(files) > MOST_FILES:

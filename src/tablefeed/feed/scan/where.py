@@ -65,7 +65,7 @@ def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str)
     try:
         found = Spark().parse_into(exp.Condition, text)
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise refuse("is no predicate that can be read; a name that is a word of SQL stands in backticks") from error
+        raise refuse("is no predicate that can be read; a name that is a word of SQL needs backticks") from error
     if len(found) != 1 or found[0] is None:
         raise refuse("is not one predicate")
     return found[0]
@@ -189,7 +189,7 @@ class _Reading:
     def _number(self, text: str) -> Value:
         spelt = _NUMBER.fullmatch(text)
         if spelt is None or len(text) > _MOST_CHARACTERS:
-            raise self.refuse(f"has {text:.40} where a number should stand")
+            raise self.refuse(f"has {text:.40} where a number is expected")
         return float(text) if spelt["exponent"] else Number(text) if spelt["point"] else int(text)
 
     def _time(self, node: exp.Expr, text: str) -> Value:
@@ -209,7 +209,7 @@ class _Reading:
             raise self.refuse(f"has {odd[0].upper()} in {node.sql('spark'):.60}")
 
     def _unknown(self, node: exp.Expr) -> IllegalOptionError:
-        return self.refuse(f"has {node.sql('spark'):.60} where something else should stand")
+        return self.refuse(f"has {node.sql('spark'):.60} where something else is expected")
 
 
 _COMPARISONS = {

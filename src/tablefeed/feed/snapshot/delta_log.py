@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tablefeed.data.predicate import Predicate
 
 FOUND_BY_NAME = 3
-"""At most so many commits are looked up by name, in place of one listing."""
+"""The most commits that are looked up by name. For more, one listing is cheaper."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class DeltaLog(TablePlace):
 
     directory = names.LOG_DIR
     _listed: LogSegment | None = None
-    """The last segment. Its files are read again each time: only which files there are is kept."""
+    """The last segment: the names of its files, without their contents."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
         """See `TableLog`."""
@@ -147,16 +147,16 @@ class DeltaLog(TablePlace):
                 raise
             raise LogError(
                 f"The last checkpoint of {self.url}, of version {hint}, is gone or lacks a part, and so are commits "
-                "that it would stand in for. Restore either.",
+                "that it replaces. Restore the checkpoint or the commits.",
                 url=self.url,
                 error_class="DELTA_MISSING_PART_FILES",
             ) from hole
 
     def _files_from(self, hint: Version, version: Version | None) -> list[LogFile]:
-        """Gives the log files from the checkpoint of `hint` on: those that gave the last segment, and what came since.
+        """Gives the log files from the checkpoint of `hint` on: those of the last segment, and the newer ones.
 
-        What came since is looked up by name, because a local store reads the whole folder to list a part of it. Where
-        it may be much, or the checkpoint is another, the log is listed.
+        Newer files are looked up by name, because a local store reads the whole folder to list a part of it. If there
+        may be many of them, or the last segment has another checkpoint, the log is listed.
         """
         known = self._listed
         if known is None or version is None or version - known.version > FOUND_BY_NAME:
