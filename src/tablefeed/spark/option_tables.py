@@ -609,7 +609,7 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
     OptionSpec(
         "tombstoneGcThresholdInSeconds",
         _whole("a whole number of seconds", "0 or more", least=0),
-        doc="How long a delete is remembered at least, against older events that come later. Unset: forever.",
+        doc="The least time for which a delete is remembered, to ignore older events that come later. Unset: forever.",
     ),
 )
 

@@ -541,7 +541,7 @@ def test_arguments_that_name_no_copy_are_refused(source: Path, target: Path) -> 
 # --- its source's consumer -------------------------------------------------------------------------------------------
 
 
-def test_the_vacuum_of_the_source_keeps_what_its_copy_has_still_to_copy(source: Path, target: Path) -> None:
+def test_the_vacuum_of_the_source_keeps_files_that_are_not_copied_yet(source: Path, target: Path) -> None:
     tablefeed.append(source, rows(1))
     tablefeed.replicate(source, target, consumer_id="backup")
     assert [(each.consumer_id, each.version) for each in tablefeed.consumers(source).list()] == [("backup", 0)]
