@@ -1,5 +1,5 @@
 """What tablefeed costs, in numbers with the Delta JAR's beside them from the same run (docs/benchmarks.md).
 
-`python -m benchmarks --peer-jars=FOLDER` answers each question of `questions.py`: it makes the tables, starts each side
-in processes of its own by turns, and writes medians, ratios and goals to `benchmarks/results`.
+`python -m benchmarks --peer-jars=FOLDER` answers each question of `questions.py`: it makes the tables, starts the two
+sides alternating, each in its own process, and writes medians, ratios and goals to `benchmarks/results`.
 """

@@ -1,4 +1,4 @@
-"""`python -m benchmarks --peer-jars=FOLDER`: makes the tables, runs both sides by turns, writes the report."""
+"""`python -m benchmarks --peer-jars=FOLDER`: makes the tables, runs both sides alternating, writes the report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`python -m benchmarks.changes`: the table of the change feed, made by the Delta JAR's own SQL.
 
 Half of the rows that its feed gives are inserted, the others are updated (each is two: before and after) and deleted;
-files of changes tell of some of that, deletion vectors of the other. Each statement touches all files.
+change files record some of these changes, deletion vectors the others. Each statement touches all files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INSERTS = 5
 
 ROWS_A_FILE = 250_000
 """The most rows of a file. The JAR's stream fails ("encoded string too long") where the rows that a deletion vector
-takes from a file need more than 64 KB to be told, as those of a file with twice as many rows do here."""
+removes from a file need more than 64 KB, as those of a file with twice as many rows do here."""
 
 _VECTORS = "spark.databricks.delta.{}.deletionVectors.persistent"
 

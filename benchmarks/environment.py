@@ -49,7 +49,7 @@ def version(package: str) -> str:
 
 
 def peak_mb() -> float:
-    """Gives the peak of this process alone: what getrusage tells begins with that of the process that started it."""
+    """Gives the peak of this process alone: that of getrusage begins with the peak of the process that started it."""
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]) / 1024
 

@@ -1,8 +1,8 @@
 """`python -m benchmarks.files`: what it costs to open a table and list its live files, delta-rs beside us.
 
 Three logs without data: 300,000 adds in five JSON commits, a checkpoint of 1,000,000 files, and 10,000 commits with a
-checkpoint near the end. Each side runs in a process of its own, by turns; its clock starts when it has been imported,
-its peak is the process's, imports included. No Spark.
+checkpoint near the end. The two sides alternate, each in its own process. A side's clock starts when
+it has been imported; its peak is that of the process, imports included. No Spark.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WITHOUT_A_GOAL = {("many commits", "peak_mb")}
 
 
 def main() -> None:
-    """Makes the logs, measures by turns and writes the report."""
+    """Makes the logs, measures both sides alternating and writes the report."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.files", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
@@ -78,7 +78,7 @@ def _delta_rs() -> Callable[[str], int]:
     import deltalake
     import pyarrow as pa
 
-    # What tells of each file what ours tells: path, size, time, partition values and the count of its rows.
+    # This gives the same facts of each file as ours: path, size, time, partition values and the number of its rows.
     return lambda table: pa.table(deltalake.DeltaTable(table).get_add_actions()).num_rows
 
 
@@ -96,7 +96,7 @@ def _write(samples: Mapping[str, Mapping[str, Sequence[Sample]]], results: Path)
         "| --- | --- | --- | --- | --- | --- | --- |",
         *(_row(log, measure, of_log) for log, of_log in samples.items() for measure in GOALS),
         "",
-        f"Medians of {rounds} runs by turns. {facts(PACKAGES)}.",
+        f"Medians of {rounds} alternating runs. {facts(PACKAGES)}.",
         "",
     ]
     page = "\n".join(lines)

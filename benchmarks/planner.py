@@ -75,7 +75,7 @@ def make_old_log(folder: Path) -> None:
 
 
 def old_log(folder: Path) -> dict[str, float]:
-    """Plans and reads commits of one file as they come, at the end of a short log and of a long one by turns."""
+    """Plans and reads commits of one file as they come, at the end of a short log and of a long one, alternating."""
     tables = {after: workloads.log_table(folder, after) for after in (YOUNG, OLD)}
     streams = {after: _Stream(LocalStore(str(table)), starting_version="latest") for after, table in tables.items()}
     took_ms: dict[int, list[float]] = {after: [] for after in tables}

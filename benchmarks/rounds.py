@@ -1,4 +1,4 @@
-"""Runs the two sides by turns, each time in a process of its own, so that what slows the machine slows both."""
+"""Runs the two sides alternating, each time in a new process, so that what slows the machine slows both."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.rows`: what it takes to apply change events to a large table, others beside us.
+"""`python -m benchmarks.rows`: time and memory to apply change events to a large table, beside other writers.
 
 Without Spark delta-rs's merge is beside us; on Spark, with `--peer-jars=FOLDER`, the Delta JAR's (micro_batches.py).
 Each measurement runs in a process of its own, the two sides alternating, on a copy of a table. Without Spark, a process
 applies events to a small table before the clock starts, so that everything is imported. It has only what its side
-imports: all tables and events are made before by another process, and what that wrote is on disk.
+imports: another process makes all tables and events before, and flushes them to disk.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def changed(
     wait_until_done()
     copy = row_tables.copied(folder / made / order, folder / "copy")
     events = pq.read_table(folder / "events" / order / "0.parquet")
-    os.sync()  # else a side that waits for the disk waits for what others wrote
+    os.sync()  # otherwise a side that waits for the disk also waits for what another process wrote
     begun, begun_cpu = time.perf_counter(), _cpu_s()
     apply(copy, events)
     seconds, cpu_s, peak_mb = time.perf_counter() - begun, _cpu_s() - begun_cpu, environment.peak_mb()

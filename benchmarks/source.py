@@ -1,7 +1,7 @@
 """`python -m benchmarks.source`: what the source costs without Spark, in absolute numbers.
 
-Each measurement runs in a process of its own, as often as there are rounds, the measurements by turns; no peer: what is
-bounded is what the README promises. No Spark.
+Each measurement runs in its own process, once in each round; the measurements alternate. There is no peer: the limits
+are those that the README promises. No Spark.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Sample = Mapping[str, float]
 
 
 def main() -> None:
-    """Makes the tables, measures by turns and writes the report; a quick run is printed and not kept."""
+    """Makes the tables, measures alternating and writes the report; a quick run is printed and not kept."""
     from benchmarks import planner  # it imports delta-rs, whose memory is none of those who only write a page
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.source", description=__doc__)

@@ -1,8 +1,8 @@
 """`python -m benchmarks.splits`: how fast the rows of an IndexTables split are read, Tantivy's own reader beside us.
 
 Splits of 200,000 rows that Tantivy writes here: events of six plain columns, and the same with an array, a struct and
-JSON. Each side runs in a process of its own, by turns; its clock starts when it has been imported and ends when it has
-all rows: as Arrow on our side, as Python dicts on tantivy-py's, which has no other form. No Spark.
+JSON. The two sides alternate, each in its own process. A side's clock starts when it has been imported and ends when it
+has all rows: as Arrow on our side, as Python dicts on tantivy-py's, which has no other form. No Spark.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DESCRIPTIONS = {
 
 
 def main() -> None:
-    """Makes the splits, measures by turns and writes the report."""
+    """Makes the splits, measures both sides alternating and writes the report."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.splits", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
@@ -175,7 +175,7 @@ def _write(samples: Mapping[str, Mapping[str, Sequence[Sample]]], sizes: Mapping
         "| --- | --- | --- | --- | --- | --- | --- |",
         *(row for name, of_split in samples.items() for row in _lines(name, of_split)),
         "",
-        f"Medians of {rounds} runs by turns. {facts(PACKAGES)}.",
+        f"Medians of {rounds} alternating runs. {facts(PACKAGES)}.",
         "",
     ]
     page = "\n".join(lines)

@@ -1,7 +1,7 @@
 """`python -m benchmarks.writers`: what a commit costs as the log grows and as writers meet, delta-rs beside us.
 
-No Spark. Each measurement runs in a process of its own, the two sides by turns, on the local disk: what a commit costs
-there is mostly what its fsyncs cost, so a disk that is busy with other work measures that.
+No Spark. Each measurement runs in a process of its own, the two sides alternating, on the local disk. The cost of a
+commit there is mostly that of its fsyncs, so a disk that is busy with other work distorts the result.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ FIGURES = (
 
 
 def main() -> None:
-    """Measures by turns and writes the report; a quick run is printed and not kept."""
+    """Measures both sides alternating and writes the report; a quick run is printed and not kept."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.writers", description=__doc__)
     parser.add_argument("--rounds", type=int, help=f"runs of each measurement ({ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="each once; nothing is written")
@@ -112,7 +112,7 @@ def by_delta_rs(table: Path) -> object:
 
 
 def growth(who: str, append: Append, folder: Path) -> Sample:
-    """A commit to a table of some 50 versions and one to a table of some 5,000, by turns."""
+    """A commit to a table of some 50 versions and one to a table of some 5,000, alternating."""
     long = folder / "long"
     if not long.exists():
         _make(long, LONG)

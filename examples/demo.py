@@ -90,7 +90,7 @@ class Copier:
         return self.process.wait()
 
     def look(self) -> None:
-        """Counts the batches and rows that stand in the copy, from its log alone."""
+        """Counts the batches and rows of the copy, from its log alone."""
         import tablefeed
 
         if self.process is not None and self.process.poll() is not None:

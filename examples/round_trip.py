@@ -81,7 +81,7 @@ def orders(number: int) -> pa.Table:
 
 
 def rows_in(folder: Path, name: str) -> int:
-    """How many rows stand in a table, by its log alone."""
+    """Counts the rows of a table, from its log alone."""
     import pyarrow.compute as pc
 
     import tablefeed

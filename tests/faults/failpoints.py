@@ -43,9 +43,10 @@ def session(folder: str) -> SparkSession:
 def run(writers: Iterable[DataStreamWriter]) -> None:
     """Starts the queries, and waits until all have ended.
 
-    The first has ended a batch before the others start. Spark (4.2, 4.3) puts four settings into a map that all streams
-    of a Python data source share, each time a stream starts. The map is not safe for threads: where the first streams
-    of a JVM start at once, its size can become wrong, and tasks that read this source can no longer be sent.
+    The first query has finished a batch before the others start. Spark (4.2, 4.3) puts four settings into a map that
+    all streams of a Python data source share, each time a stream starts. The map is not thread-safe: if the first
+    streams of a JVM start at the same time, its size can become wrong. Then no task that reads this source can be
+    serialized.
     """
     queries: list[StreamingQuery] = []
     for writer in writers:

@@ -250,7 +250,7 @@ def test_26_columns_that_the_table_lacks_are_added_by_the_commit_of_several_task
         (lambda target: tablefeed.optimize(target), [(1, "A", 2), (2, "B", 1), (4, "d", 1), (5, "e", 1)]),
         (lambda target: tablefeed.delete(target, "id = 2"), [(1, "A", 2), (4, "d", 1), (5, "e", 1)]),
         (
-            # A task knows no function of this file's.
+            # Spark's tasks cannot import functions of this file.
             lambda target: tablefeed.apply_changes(
                 target,
                 pa.table({"id": [1, 4], "v": ["newer", None], "ts": [3, 3], "op": ["u", "d"]}),

@@ -17,10 +17,10 @@ from tablefeed.model.schema import DataType, Field, Nested, Path, Struct, descri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alteration:
-    """What is to become of a table. Every part names columns as they are before the call, in any case.
+    """The changes to a table. Every part names columns as they are before the call, in any case.
 
     `features` are added to the protocol. `added` has a new column for each path; the last name is its own. A default or
-    comment of None is taken away.
+    comment of None is removed.
     """
 
     assigned: Mapping[str, str] = field(default_factory=dict)

@@ -79,7 +79,7 @@ class Optimize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """A table made, altered or restored, or its rows changed; parameters and metrics have Delta-Spark's names.
+    """A commit that creates, alters or restores a table, or changes rows, with Delta-Spark's names for all facts.
 
     Lists and mappings among the parameters are written as JSON.
     """

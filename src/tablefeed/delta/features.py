@@ -271,7 +271,7 @@ FEATURES: Mapping[str, Feature] = {
         # feed/upkeep/delta_cleanup.py deletes nothing that is protected. Checkpoints are of the newest version.
         Feature("checkpointProtection"),
         Feature("inCommitTimestamp", _property(names.ENABLE_IN_COMMIT_TIMESTAMPS)),
-        # What columns were is kept in their metadata, and told of those that a write widens (feed/write/evolution.py).
+        # A column's metadata has its earlier types. A write that widens the column adds one (feed/write/evolution.py).
         _both("typeWidening", _widened),
         _both("typeWidening-preview"),
         _both(_VARIANT, _type("variant")),

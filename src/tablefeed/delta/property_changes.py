@@ -21,7 +21,7 @@ def changed_properties(before: TableProperties, wanted: Alteration) -> tuple[dic
     """Gives the table's properties after the change, and the features that it asks for. Constraints are not changed.
 
     Raises IllegalOptionError as `checked_properties`, and for a constraint or an unknown feature, TableError for a
-    property to remove that is not there, UnsupportedFeatureError for what would need rows to be written again.
+    property to remove that is not there, UnsupportedFeatureError for a change that needs all rows to be written again.
     """
     given = checked_properties(wanted.assigned)
     for name in given:

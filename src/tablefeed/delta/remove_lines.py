@@ -27,7 +27,7 @@ def add_lines(files: pa.RecordBatch) -> pa.Buffer:
 
 
 def _lines(action: str, files: pa.RecordBatch, wire: Mapping[str, str], given: Mapping[str, str]) -> pa.Buffer:
-    """The lines that `fields.write_action` writes of `files`, with the texts in `given` in place of their columns."""
+    """The lines that `fields.write_action` writes for `files`, with the texts in `given` in place of their columns."""
     said = {"data_change": "true", **given}
     members = {name: said.get(column) or _texts(files, column) for column, name in wire.items()}
     objects = object_texts(members, files.num_rows)

@@ -30,7 +30,7 @@ LAST_ROW_ID = 2**63 - 1
 class IdColumns(NamedTuple):
     """The names, in files, of the columns with the ids and the commit versions that rows keep; both are longs.
 
-    A null stands for what the action of the file gives the row.
+    A null means the value that the action of the file gives the row.
     """
 
     row_id: str

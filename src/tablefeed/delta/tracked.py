@@ -1,7 +1,7 @@
 """Reads and writes one entry of a stream's log of tracked metadata, in Delta-Spark's format.
 
-The format is no part of the protocol: a line with its version, then JSON (Delta-Spark's PersistedMetadata). Where the
-entries stand is `tablefeed.feed.stream.schema_log`'s; what a stream does with them is `schema_tracking`'s.
+The format is no part of the protocol: a line with its version, then JSON (Delta-Spark's PersistedMetadata). The module
+`tablefeed.feed.stream.schema_log` knows where the entries are, and `schema_tracking` what a stream does with them.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def build_segment(
 
     Raises TableNotFoundError for a log without commits and checkpoints; VersionNotFoundError for a version after the
     newest or before the earliest that can be read; LogGapError where commits are missing on the way; LogError
-    (DELTA_TRUNCATED_TRANSACTION_LOG) where the log's begin is gone and no checkpoint stands in for it.
+    (DELTA_TRUNCATED_TRANSACTION_LOG) where the log's first commits are gone and no checkpoint replaces them.
     """
     log = _Log(listing)
     newest, earliest = log.newest, log.earliest

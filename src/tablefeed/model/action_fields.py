@@ -1,4 +1,4 @@
-"""Reads and writes the fields of an action in JSON, by a table of them: both dialects have such tables.
+"""Reads and writes an action in JSON by a table of its fields. Both dialects have such tables.
 
 A fault raises `BadActionError` with its reason and the path of the field; the caller adds the file and the line.
 """
@@ -26,7 +26,7 @@ class BadActionError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of an action. `native`: of IndexTables, whether the native log writes it."""
+    """One field of an action. `native` says whether the native writer of IndexTables writes it."""
 
     wire: str
     attribute: str
@@ -52,7 +52,7 @@ def read_fields(table: Iterable[Field], values: JsonObject) -> dict[str, Any]:
 
 
 def write_fields(table: Iterable[Field], action: object) -> dict[str, object]:
-    """What the log has of `action`; a field that is None is left out."""
+    """The JSON object for `action`; a field that is None is left out."""
     values = ((field, getattr(action, field.attribute)) for field in table)
     return {field.wire: field.write(value) for field, value in values if value is not None}
 
@@ -94,7 +94,7 @@ def read_object(value: object) -> dict[str, Any]:
 
 
 def read_partition_values(value: object) -> dict[str, str | None]:
-    """The texts of partition values, where null is null."""
+    """The texts of partition values; a null stays a null."""
     return {column: None if text is None else read_text(text) for column, text in read_object(value).items()}
 
 

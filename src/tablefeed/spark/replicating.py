@@ -1,6 +1,6 @@
 """`tablefeed.spark.replicate`: `tablefeed.replicate` with Spark's tasks, which copy the files of each commit.
 
-The driver reads the log of the source, looks which files the target lacks, and commits when all tasks have ended.
+The driver reads the log of the source, finds the files that the target lacks, and commits when all tasks have ended.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from tablefeed.model.outcome import Replicated
 
 FILES_OF_A_TASK = 16
-"""So many files are copied by one task. The driver copies as few itself: a job costs more."""
+"""The files that one task copies. The driver itself copies up to as many, because a Spark job takes longer."""
 
 
 def replicate(spark: SparkSession, source: str, target: str, **asked: Any) -> Replicated:
-    """Does as `tablefeed.replicate`, with its arguments; the files of a commit are copied by tasks, 16 by each.
+    """Does as `tablefeed.replicate`, with its arguments. Spark's tasks copy the files of a commit, about 16 each.
 
-    The driver copies commits of up to 16 files, reads what `verify` compares, and does all of a copy by rows. Tasks
+    The driver copies commits of up to 16 files, compares for `verify`, and does the whole of a copy by rows. Tasks
     need the same access to both places as the driver. If a task fails, its version is not committed, Spark's error is
     raised, and the next call continues.
     """
@@ -55,12 +55,12 @@ class _Task:
     target: tuple[str, Mapping[str, str]]
 
     def copy(self, files: Sequence[str]) -> None:
-        """Raises ObjectNotFoundError where the source has lost one."""
+        """Copies `files`. Raises ObjectNotFoundError if the source has lost one."""
         source, target = open_maintained(*self.source), open_maintained(*self.target)
         target.store.copy(files, source.store)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Is what a task of Spark calls with the names of files; gives one that the source has lost."""
+        """Copies the named files in a task of Spark. Gives the name of a file that the source has lost, if any."""
         for batch in batches:
             try:
                 self.copy(batch["file"].to_pylist())

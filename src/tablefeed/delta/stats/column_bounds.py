@@ -5,7 +5,7 @@ is dropped where it is not certain:
 
 - Writers cut texts at different lengths. Not all of them make the cut maximum larger than the full text.
 - Writers cut timestamps to milliseconds, and a zone's offset to minutes.
-- A 32-bit float may be written with just enough digits to tell it from other floats, and be kept so when its column
+- A 32-bit float may be written with just enough digits to differ from other floats, and be kept so when its column
   becomes a double. A decimal may have been converted to a double, and a whole one to 64 bits, which may overflow.
 - Some writers include NaN in bounds and some do not: the bounds returned here never include it.
 - Days before the Gregorian calendar may be counted in the Julian one. Instants before 1900 may be computed with the

@@ -1,7 +1,8 @@
-"""Copies a table by its rows, where its files cannot be those of the copy: each of its commits becomes one write.
+"""Copies a table by its rows, if the copy cannot have the same files. Each commit of the source becomes one write.
 
 A commit that only adds rows is appended. For a commit that changes rows or columns in any other way, the target gets
-the whole version of the source. Each is one call of `append` with a txn; its user metadata names the origin.
+the whole version of the source. Each write is one call of `append` with a txn. The user metadata of its commit names
+the copied version.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class RowReplication:
                 commits += self._put(until, newest.metadata.table_id, state)
 
     def _put(self, version: Version, table_id: str, state: DeltaSnapshot | None, commit: Commit | None = None) -> bool:
-        """Writes `commit`, or without it the whole `version`, to the target at `state`; says if this run did it."""
+        """Writes `commit`, or the whole `version` if it is None, to the target at `state`. Says if this run did it."""
         self.reads_after(Version(version if commit is None else version - 1))
         whole = self._whole(version, state, commit)
         if whole is not None:
@@ -91,7 +92,7 @@ class RowReplication:
         return isinstance(done, Committed)
 
     def _whole(self, version: Version, state: DeltaSnapshot | None, commit: Commit | None) -> Snapshot | None:
-        """Gives the whole `version` of the source where its rows must replace those of the target; None: append."""
+        """Gives the whole `version` of the source if its rows must replace those of the target; None for an append."""
         if commit is not None and not any(isinstance(f, RemoveFile) and f.data_change for f in commit.files):
             if commit.metadata is None:
                 return None

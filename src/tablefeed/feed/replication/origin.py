@@ -68,7 +68,7 @@ def digest_of_commit(log: TableLog, version: Version) -> str | None:
 def origin_of(target: DeltaSnapshot, app_id: str, *, by_rows: bool = False) -> Origin:
     """Gives the origin of the newest copied commit. Commits without actions, such as those of VACUUM, may follow it.
 
-    With `by_rows` commits that change no row may follow it, and may be between it and the state that it was made from.
+    With `by_rows`, commits that change no row may follow it, and may be between it and the version it was made from.
     Raises ConflictError if any other commit follows it, or if there is none.
     """
     found: tuple[Origin, int] | None = None

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 class Replication:
     """One run, which copies `source` to `target` as the application `app_id`. Made for one call of `run`.
 
-    `reads_after` is called with a version before the files of later ones are read.
+    `reads_after` is called with a version before files of later versions are read.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ _POSITION = pa.struct({"log": pa.string(), "position": LONG, "row": LONG, "live"
 class _Changes:
     """The images of rows before and after each change, by column, and the fields of the envelopes.
 
-    `absent` marks the fields that `new` lacks. None: placeholders in `new` mark them.
+    `absent` marks the fields that `new` lacks. If `absent` is None, placeholders in `new` mark them.
     """
 
     old: Mapping[str, pa.ChunkedArray]
@@ -97,7 +97,7 @@ def _events(found: _Changes, said: Mapping[str, Any], keys: set[str]) -> tuple[d
     for name, given in found.new.items():
         is_key = name.lower() in keys
         places = pa.array(keys_at if is_key else values_at, LONG)
-        # Arrow does not take values of a view by their index.
+        # Arrow cannot take values by index from arrays of view types.
         column = given.cast({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(given.type, given.type))
         old = _cast(found.old.get(name, nulls(count, column.type)), column.type, name)
         rows[name] = flat(gather([column, old], places))
@@ -115,8 +115,8 @@ def _events(found: _Changes, said: Mapping[str, Any], keys: set[str]) -> tuple[d
 def _places(found: _Changes, keys: set[str]) -> Iterator[tuple[str, int, int | None, int | None]]:
     """Gives for each event its op, and the indices of its change, of its key and of its other values.
 
-    An image from before is counted as if it came behind those from after; a truncate has none. An update that changes
-    the key is a delete, in which only the key is old, and then an upsert.
+    The indices count all images from `after`, then all from `before`. A truncate has no image. An update that changes
+    the key becomes two events: a delete, in which only the key is that of `before`, and an upsert.
     """
     shared = [name for name in found.new if name.lower() in keys and name in found.old]
     pairs = [(found.old[name].to_pylist(), found.new[name].to_pylist()) for name in shared]
@@ -211,7 +211,7 @@ def _of_json(changes: pa.Table, asked: Asking, wanted: pa.Schema) -> _Changes:
     new: dict[str, list[Any]] = {name: [] for name in wanted.names}
     old: dict[str, list[Any]] = {name: [] for name in new if name.lower() in images.keys}
     absent: dict[str, list[bool]] = {name: [] for name in new}
-    # No row is kept: many small objects that stay slow the garbage collector down.
+    # Values are kept by column and not by row, because many small objects slow the garbage collector down.
     for text, kafka_key in zip(texts, kafka_keys, strict=True):
         envelope, before, after = images.message(text, kafka_key)
         for name in said:

@@ -120,7 +120,8 @@ def _hashed(column: pa.ChunkedArray) -> pa.Array:
 class Order:
     """The sequences of several columns, one column after the other, and for each column the rank of each sequence.
 
-    Equal sequences have one rank, greater ones a greater, none more than `greatest`; a null has rank 0.
+    Equal sequences have equal ranks, and a greater sequence has a greater rank. No rank is above `greatest`. A null has
+    rank 0.
     """
 
     values: pa.Array
@@ -206,7 +207,7 @@ def _ranks(values: pa.Array) -> pa.Array:
 
 
 def _distances(values: pa.Array) -> pa.Array | None:
-    # Sorting costs most. Numbers that are near each other can do without: their distances are ranks.
+    # Sorting is the slowest step. Integers of a small range need none: the distance from the least one is the rank.
     if values.type != LONG and not pa.types.is_timestamp(values.type):
         return None
     numbers = values.view(LONG)

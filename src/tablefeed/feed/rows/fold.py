@@ -101,30 +101,30 @@ def _truncated(items: Items) -> tuple[int, pa.Scalar | None]:
 
 
 def _is_truncated(items: Items, rank: int) -> pa.Array:
-    """Whether a truncate of that rank ends what the items do; it leaves an upsert of its own sequence."""
+    """Whether a truncate of rank `rank` removes the effect of each item; an upsert with its sequence stays."""
     return pc.less_equal(pc.add(pc.multiply(items.rank, 2), items.is_upsert.cast(LONG)), 2 * rank)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Points:
-    """What decides: with SCD type 1 at each key, with type 2 at each sequence of each key: one upsert or one delete."""
+    """The points: with SCD type 1 each key, with type 2 each sequence of each key. At each, one item decides."""
 
     items: Items
-    """Of type 1, only what no truncate ends."""
+    """All items whose effect no truncate removes."""
     of: pa.Array
-    """One number of each item for its point."""
+    """The number of each item's point."""
     decides: pa.Array
-    """The item that decides."""
+    """The item that decides at the point: an upsert or a delete."""
     begins: pa.Array
-    """The newest delete up to it; where there is none, the first item of its key."""
+    """The newest delete of the key up to the point; if there is none, the first item of the key."""
     set: dict[str, pa.Array]
-    """For each column the item of the point that sets it; null where the point leaves it as it was."""
+    """For each column the item of the point that sets it; null if the point leaves the column as it was."""
     shown: dict[str, pa.Array]
-    """For each column the item that has what the row has after an upsert."""
+    """For each column the item whose value the row has after the upsert."""
     is_merged: pa.Array
-    """Whether the upsert continues the version before it."""
+    """Whether the upsert continues the version before it, and so begins none."""
     is_idle: pa.Array
-    """Whether the delete closes nothing."""
+    """Whether the delete closes no version."""
     truncated: int
     """The rank of the newest truncate; 0 where there is none."""
 
@@ -134,11 +134,11 @@ class _Points:
 
     @property
     def delete(self) -> pa.Array:
-        """The newest delete up to it."""
+        """The newest delete of the key up to the point; null if there is none."""
         return only(self.begins, pc.invert(self.items.is_upsert.take(self.begins)))
 
     def newest(self, mask: pa.Array) -> pa.Array:
-        """The newest item of each key at which `mask` is true."""
+        """The newest item of the key, up to the point, at which `mask` is true; null if there is none."""
         found, number = newest(mask).take(self.decides), self.items.number
         return only(found, pc.equal(number.take(found), number.take(self.decides)))
 
@@ -148,7 +148,7 @@ def _points(every: Items, truncated: int) -> _Points:
     of = items.point if how.scd_type == 2 else items.number
     same = same_next(of)
     decides = where(pc.invert(same))
-    # With SCD type 2 a delete at the sequence of an upsert ends nothing.
+    # With SCD type 2 a delete at the sequence of an upsert has no effect.
     lasts = pc.or_(items.is_upsert, same) if how.scd_type == 2 else items.is_upsert
     begins = newest(pc.invert(pc.and_(lasts, same_before(items.number)))).take(decides)
     shown, is_upsert = items.chosen(decides, begins), items.is_upsert.take(decides)
@@ -174,7 +174,7 @@ def _points(every: Items, truncated: int) -> _Points:
 
 
 def _refuse_ties(points: _Points) -> None:
-    """Raises EqualSequencesError where an event differs from the item that decides its column at its sequence."""
+    """Raises EqualSequencesError if an event and the item that decides a column have one sequence but other values."""
     items = points.items
     rivals = where(pc.and_(pc.and_(items.is_event, items.is_upsert), same_next(items.code)))
     point = pc.subtract(pc.cumulative_sum(pc.invert(same_before(points.of)).cast(LONG)), 1).take(rivals)
@@ -194,7 +194,7 @@ def _rows(points: _Points) -> tuple[pa.Table, pa.Array, pa.Array]:
     items, how, count = points.items, points.items.how, len(points.decides)
     bounds = where(pc.invert(points.is_merged))
     nexts = pa.concat_arrays([bounds.slice(1), pa.array([count][: len(bounds)], LONG)])
-    # A known row that somebody else deleted meanwhile stays deleted.
+    # A row that the state remembers and another writer has deleted stays deleted.
     opens = pc.and_(points.is_upsert, pc.is_valid(items.place.take(points.decides))).take(bounds)
     begin, after = bounds.filter(opens), nexts.filter(opens)
     start, last = points.decides.take(begin), pc.subtract(after, 1)
@@ -226,7 +226,7 @@ def _rows(points: _Points) -> tuple[pa.Table, pa.Array, pa.Array]:
 
 
 def _is_anew(points: _Points) -> pa.Array:
-    """Whether the known row, if any, is older than a delete that is older than what decides."""
+    """Whether a delete is between the known row, if any, and the item that decides: then that item makes a new row."""
     items = points.items
     if not items.how.leaves_columns:
         return flags(len(points.decides), value=False)
@@ -238,7 +238,7 @@ def _is_anew(points: _Points) -> pa.Array:
 def _state(points: _Points) -> tuple[pa.Table, pa.Array]:
     """Gives the rows of the state that are new or changed, and the known rows of the state to remove."""
     items, how, last = points.items, points.items.how, points.decides
-    # Beside a row, what is older than D is older than the row, unless upserts leave columns as they are.
+    # If there is a row, what is older than D is older than the row too. Then only sparse columns need D in the state.
     blocks = {3: points.delete if how.sparse else only(points.delete, pc.equal(points.delete, last))}
     if how.sequence_column is None:
         blocks[2] = only(last, items.is_upsert.take(last))
@@ -268,19 +268,19 @@ def _state(points: _Points) -> tuple[pa.Table, pa.Array]:
 
 
 def _counts(items: Items, points: _Points, truncate_count: int) -> Counts:
-    """Compares each event with what was known of its key, and not with newer events of its batch."""
+    """Counts the events. Each is compared with what was known of its key, not with newer events of its batch."""
     truncates = pc.unique(items.order.ranks[-2].slice(0, truncate_count))
     truncated = pc.max(items.order.ranks[-2].slice(truncate_count)).as_py() or 0
-    # Events come before what was known.
+    # Of items with one code, the events come first, then what was known.
     begins, ends = where(pc.invert(same_before(items.code))), where(pc.invert(same_next(items.code)))
     code, is_event, known = items.code.take(begins), items.is_event.take(begins), pc.invert(items.is_event)
     decided = flags(len(begins), value=False)
     if items.how.scd_type == 2:
-        late = same_next(items.point).take(ends)  # what comes next at the same sequence is an upsert
+        late = same_next(items.point).take(ends)  # a delete, before an upsert of the same sequence
     else:
         late = _is_before(items, known)
         if items.sets:
-            # Where upserts leave columns as they are, a delete that is older than the row counts against older upserts.
+            # Upserts may leave columns as they are, so a delete that is older than the row still ends older upserts.
             late = pc.if_else(items.is_upsert, late, _is_before(items, items.of_block(3)))
         late = (pc.or_(late, _is_truncated(items, truncated)) if truncated else late).take(begins)
         for name in items.sets:
@@ -298,7 +298,7 @@ def _counts(items: Items, points: _Points, truncate_count: int) -> Counts:
 
 
 def _unguarded(points: _Points) -> int:
-    """See `Counts`."""
+    """Counts the keys that `Counts.unguarded` describes."""
     items, decides = points.items, points.decides
     forgotten = pc.max(items.order.ranks[-1]).as_py()
     if forgotten is None:
@@ -306,7 +306,7 @@ def _unguarded(points: _Points) -> int:
     known = points.newest(pc.invert(items.is_event))
     guarded = pc.is_valid(known)
     if items.how.scd_type == 2:
-        # The end of the last version guards nothing: the delete that was forgotten is newer than it.
+        # The end of the last version does not count as a delete here: a forgotten delete is newer than it.
         guarded = pc.and_not(guarded, is_true(items.of_block(2).take(known)))
     is_last = pc.and_(pc.invert(same_next(items.number.take(decides))), items.is_event.take(decides))
     is_old = pc.less_equal(items.rank.take(decides), forgotten)
@@ -314,7 +314,7 @@ def _unguarded(points: _Points) -> int:
 
 
 def _is_before(items: Items, mask: pa.Array) -> pa.Array:
-    """Whether `mask` is true for an item or a later one of its key."""
+    """Whether `mask` is true for the item or for a later item of its key."""
     return is_true(pc.equal(pc.fill_null_backward(only(items.number, mask)), items.number))
 
 
@@ -346,7 +346,7 @@ def _made(is_tombstone: pa.Array, now_ms: int) -> pa.Array:
 
 
 def _shifted(mask: pa.Array, by: int) -> pa.Array:
-    """What `mask` says one index before (`by` 1) or after (-1); false beyond its ends."""
+    """Gives for each index what `mask` has one index before (`by` 1) or after (`by` -1); false beyond its ends."""
     none = flags(min(len(mask), 1), value=False)
     if by > 0:
         return pa.concat_arrays([none, mask.slice(0, max(len(mask) - 1, 0))])

@@ -166,12 +166,12 @@ class Folding:
         - a delete that closed no version: an upsert that comes later but is older must end there;
         - all upserts of a version that has several, with SEQUENCE and the columns that are not tracked: an event that
           comes later between them splits the version. The tracked columns are those of the version;
-        - an upsert that left columns as they were, with SET: what it shows there is the previous upsert's, and changes
-          with it.
+        - an upsert that left columns as they were. SET says which columns it set. The others have the values of the
+          previous upsert, and change with them.
         IS_DELETE distinguishes deletes from upserts.
 
-        Both, where deletes are forgotten: MADE_AT, when the delete was applied, in milliseconds since 1970. It is null
-        in rows that are not forgotten: those of keys with a row (SCD type 1) and those of upserts (type 2).
+        With both types, if deletes are forgotten: MADE_AT, the time at which the delete was applied, in milliseconds
+        since 1970. It is null for what is never forgotten: keys with a row (SCD type 1) and upserts (type 2).
         """
         made = [] if self.forget_after_ms is None else [pa.field(MADE_AT, pa.int64())]
         fields = [pa.field(name, self.schema.field(name).type) for name in self.keys]
@@ -209,12 +209,12 @@ class Counts:
     """The events of a batch: `applied` + `late` + `duplicates`.
 
     A duplicate has the key, the kind and the sequence of another event: of this batch, or of one that the table shows
-    or remembers. A late event changed nothing because something newer was known of its key. With SCD type 2 no event
-    is too late: there it is a delete at the sequence of an upsert. An event that only a newer one of its own batch
-    replaced counts as applied.
+    or remembers. A late event changed nothing because something newer was known of its key. With SCD type 2
+    only a delete at the sequence of an upsert is late. An event that only a newer one of its own batch replaced counts
+    as applied.
 
-    `unguarded` are the keys without a row and without a delete that got a row by an event not newer than the newest
-    delete that was forgotten: a forgotten delete may have been newer than this event.
+    `unguarded` counts the keys that had neither a row nor a remembered delete, and got a row by an event that is not
+    newer than the newest forgotten delete. A forgotten delete of the key may have been newer than this event.
     """
 
     applied: int

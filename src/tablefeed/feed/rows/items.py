@@ -33,7 +33,7 @@ from tablefeed.feed.rows.folding import (
 class Items:
     """Upserts and deletes, sorted by key, sequence and kind, upserts last.
 
-    At one sequence and kind, an item that was known before comes after the events of the batch: it wins.
+    Of items with one key, sequence and kind, an item that was known before the batch comes last, and so it wins.
     """
 
     events: pa.Table
@@ -41,19 +41,20 @@ class Items:
     how: Folding
     order: Order
     at: pa.Array
-    """Where the sequence of the item is in `order`: the events come first, then the items of each block."""
+    """The index of the item's sequence in `order`: those of the events come first, then those of each block."""
     code: pa.Array
     """One number for the key, the sequence and the kind, greater for later items."""
     number: pa.Array
-    """Of its key."""
+    """The number of the item's key."""
     rank: pa.Array
+    """The rank of the item's sequence."""
     is_upsert: pa.Array
     source: pa.Array
-    """The index in events, rows and state of what the item comes from."""
+    """The index of the event, or of the row of the table or the state, that the item comes from; events come first."""
     row: pa.Array
-    """The index of the last known row of its key that begins before it, or with it."""
+    """The index of the last known row of the key that begins before the item or with it."""
     place: pa.Array
-    """The index in events and rows of its values: what the state remembers has those of the row; null: it is gone."""
+    """The index, in events and rows, of the item's values. An item of the state has those of its row, null if gone."""
     sets: dict[str, pa.Array]
     """For each sparse column whether the item sets it."""
 
@@ -69,12 +70,12 @@ class Items:
 
     @property
     def of_state(self) -> pa.Array:
-        """The index of the row of the state that the item comes from."""
+        """The index of the row of the state that the item comes from; null for other items."""
         at = pc.subtract(self.source, self.events.num_rows + self.known.rows.num_rows)
         return only(at, pc.greater_equal(at, 0))
 
     def of_block(self, number: int) -> pa.Array:
-        """Whether the item is of that block: the first has the known rows; see `_blocks`."""
+        """Whether the item comes from the block `number`: 0 are the events, 1 and more those of `_blocks`."""
         start = sum(len(ranks) for ranks in self.order.ranks[:number])
         end = start + len(self.order.ranks[number])
         return pc.and_(pc.greater_equal(self.at, start), pc.less(self.at, end))
@@ -86,13 +87,13 @@ class Items:
         return replace(self, **kept, sets={name: each.filter(mask) for name, each in self.sets.items()})
 
     def parts(self, column: str) -> list[pa.ChunkedArray]:
-        """Where the items have their values of a column; see `values`."""
+        """The columns that hold the values of `column`; see `values`."""
         by_event = SEQUENCE if column == self.how.sequence_column else column
         parts = [self.events[by_event], self.known.rows[column]]
         return [*parts, self.known.state[column]] if column in self.how.untracked else parts
 
     def values(self, column: str) -> pa.Array:
-        """The index in `parts` of what each item has in a column."""
+        """The index in `parts` of each item's value."""
         return self.source if column in self.how.untracked else self.place
 
     def sequences(self, items: pa.Array) -> pa.ChunkedArray:
@@ -105,16 +106,19 @@ class Items:
         return {name: gather([each[name] for each in tables], source) for name in self.how.keys}
 
     def chosen(self, decides: pa.Array, begins: pa.Array) -> dict[str, pa.Array]:
-        """For each column the item that sets it as of the items `decides`: itself, or a sparse column's newest setter.
+        """Gives for each column the items that set it at the items `decides`.
 
-        A setter before `begins` does not count.
+        Each item sets its own columns, except a sparse column that it leaves as it was: then the newest earlier item
+        that sets the column counts, but none before `begins`.
         """
         found = dict.fromkeys(self.how.schema.names, decides)
         return found | {name: within(newest(mask).take(decides), begins) for name, mask in self.sets.items()}
 
 
 def items_of(events: pa.Table, known: Known, how: Folding, marks: Sequence[pa.ChunkedArray]) -> Items:
-    """Gives the items of upserts and deletes, all `events`. The last columns of `order` are the sequences `marks`.
+    """Gives the items of the upserts and deletes `events` and of what is known.
+
+    `marks` are more sequences to rank: the last columns of `Items.order`.
 
     Raises InvalidRowsError for known rows that contradict each other.
     """
@@ -129,11 +133,11 @@ def items_of(events: pa.Table, known: Known, how: Folding, marks: Sequence[pa.Ch
         pa.concat_arrays(order.ranks[: len(blocks)]),
     )
     code = pc.add(pc.multiply(pc.add(pc.multiply(number, order.greatest + 1), rank), 2), is_upsert.cast(LONG))
-    # A null is no item, except that a row without a sequence is older than everything.
+    # A null sequence makes no item, except for rows: a row without a sequence is older than everything else.
     is_row = pa.concat_arrays([flags(len(each), value=i == 1) for i, (_, each, _) in enumerate(blocks)])
     counts = pc.or_(pc.greater(rank, 0), is_row)
     if how.sparse and how.scd_type == 1 and how.sequence_column is None:
-        # What the newest upsert set is one item with it.
+        # A column that the newest upsert set needs no item of its own.
         before, setters = sum(len(each) for each in order.ranks[:4]), order.ranks[4 : len(blocks)]
         repeated = [pc.equal(each, order.ranks[2]) for each in setters]
         counts = pc.and_not(counts, pa.concat_arrays([flags(before, value=False), *repeated]))
@@ -160,10 +164,10 @@ def items_of(events: pa.Table, known: Known, how: Folding, marks: Sequence[pa.Ch
 
 
 def _blocks(known: Known, how: Folding) -> list[tuple[int, pa.ChunkedArray, pa.Array]]:
-    """Gives for each block of what is known the table that it is from (1: rows, 2: state), its sequences, its upserts.
+    """Gives the blocks of what is known: the table of each (1: rows, 2: state), its sequences, and which are upserts.
 
-    SCD type 1: the rows as another writer left them; the newest upserts; the deletes; the newest setters of each sparse
-    column. Type 2: the starts of the versions; their ends; what the versions do not show.
+    SCD type 1: the rows without their sequences; the newest upserts; the deletes; for each sparse column the upserts
+    that last set it. Type 2: the starts of the versions; their ends; the events that the versions do not show.
     """
     rows, state, column = known.rows, known.state, how.sequence_column
     all_rows, all_state = flags(rows.num_rows, value=True), flags(state.num_rows, value=True)
@@ -194,10 +198,10 @@ def _sets(events: pa.Table, known: Known, how: Folding, name: str, order: Order)
 
 
 def _with_rows(items: Items) -> Items:
-    """Finds the known row of each item, and with it the values that the state does not repeat.
+    """Finds the known row of each item. This row has the values that the state does not repeat.
 
-    Raises InvalidRowsError for two rows of a key with SCD type 1; with type 2 for a version without a start, one that
-    ends before it, and two that overlap.
+    Raises InvalidRowsError: with SCD type 1 for two rows of one key; with type 2 for a version without a start, for one
+    that does not end after its start, and for two that overlap.
     """
     order, rows, is_row = items.order, items.known.rows, items.of_block(1)
     is_history = items.how.scd_type == 2
@@ -217,21 +221,21 @@ def _with_rows(items: Items) -> Items:
     remembered = pc.add(row, items.events.num_rows)
     remembered = only(remembered, pc.less(items.rank, end.take(row))) if is_history else remembered
     place = pc.if_else(pc.is_valid(items.of_state), remembered, items.source)
-    # The values at the start of a version are those of one upsert, unless the state says what that upsert set.
-    is_told = pc.and_(is_row, same_next(items.code))
-    sets = {name: pc.and_not(mask, is_told) for name, mask in items.sets.items()}
+    # The upsert at the start of a version set all columns, unless the state says which columns it set.
+    in_state = pc.and_(is_row, same_next(items.code))
+    sets = {name: pc.and_not(mask, in_state) for name, mask in items.sets.items()}
     found = replace(items, row=row, place=place, sets=sets)
-    # Who deleted a version by hand deleted the upserts that are remembered of it.
+    # If another writer deleted a version, the upserts that the state remembers of it are gone too.
     return found.filter(pc.or_(pc.is_valid(place), pc.invert(items.is_upsert))) if is_history else found
 
 
 def newest(mask: pa.Array) -> pa.Array:
-    """Gives for each index the greatest one up to it at which `mask` is true; null if there is none."""
+    """Gives for each index the greatest index up to it at which `mask` is true; null if there is none."""
     return pc.fill_null_forward(only(counting(len(mask)), mask))
 
 
 def within(found: pa.Array, begins: pa.Array) -> pa.Array:
-    """Only those indices that are not below `begins`."""
+    """Gives `found`, with null for each index that is below the one in `begins`."""
     return only(found, pc.greater_equal(found, begins))
 
 

@@ -25,9 +25,9 @@ MOST_RANGES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRows:
-    """Live rows in all columns of the table, and where they are: those of one file after those of the other.
+    """Live rows in all columns of the table, and where they are: file by file, in the order of the rows.
 
-    `ids` has the row ids in the column that files keep them in, and no column where the table does not track rows.
+    `ids` has the row ids in the column in which files keep them. It has no column if the table does not track rows.
     """
 
     rows: pa.Table
@@ -146,7 +146,7 @@ def _divisions(ordered: pa.Array) -> list[int]:
 def find(
     target: TargetRows, keys: pa.Table | None, within: RowFilter | None, *, columns: Sequence[str] | None = None
 ) -> FoundRows:
-    """Gives the live rows whose values of the columns of `keys` are in `keys`, in the table's types and without nulls.
+    """Gives the live rows whose keys are in `keys`, which has the table's types and no nulls.
 
     `within` is `key_ranges` of them. None for both: all live rows. With `columns`, only these columns and the keys are
     read, in one pass; the others are null, and no ids are given.
@@ -157,7 +157,7 @@ def find(
     hits: list[Hit] = []
     batches: list[pa.RecordBatch] = []
     pool = pa.default_memory_pool()
-    pool.release_unused()  # before and after: else the scan's memory adds to what the pool keeps of other steps
+    pool.release_unused()  # before and after, so that the scan's memory is not added to what other steps left
     for file in target.files(within):
         positions, count = BitMap64(), 0
         for batch in target.read([file], schema, with_positions=True):

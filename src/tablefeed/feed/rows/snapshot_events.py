@@ -49,7 +49,7 @@ def refuse_own_columns(rows: pa.Schema, *own: str) -> None:
 
 
 def with_deletes(target: TargetRows, batch: Batch) -> Batch:
-    """Gives the events of a snapshot with a delete of each key of the table; other events as they are."""
+    """Adds a delete of each key of the table to the events of a snapshot. Gives other events unchanged."""
     how, events = batch.how, batch.events
     if how.snapshot_at is None:
         return batch
@@ -68,7 +68,7 @@ def with_deletes(target: TargetRows, batch: Batch) -> Batch:
 
 
 def is_applied(table: Snapshot, at: pa.Scalar | None) -> bool:
-    """Whether the newest snapshot that was applied has this version. Raises InvalidEventsError for an older one.
+    """Whether the newest applied snapshot has the version `at`. Raises InvalidEventsError if `at` is older.
 
     `at` is None for changes that are no snapshot.
     """

@@ -103,7 +103,7 @@ def _changing(
     txn: Txn | None,
     now_ms: int,
 ) -> Transaction | None:
-    """Deletes rows, or replaces them as `update` says: with which columns, and what a batch of rows becomes."""
+    """Deletes rows, or replaces them by `update`: the columns of the new rows, and what makes them from a batch."""
     snapshot = target.snapshot
     target.check_rows_may_go()
     brought = snapshot.schema if update is None else update[0]

@@ -21,7 +21,7 @@ Allowed = Mapping[str, int | Literal["always"] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackingOptions:
-    """Where a stream tracks metadata, and which changes it may pass. `tracking_id` tells sources of a query apart."""
+    """Where a stream tracks metadata, and which changes it may pass. Sources of one query differ in `tracking_id`."""
 
     location: str
     tracking_id: str | None = None

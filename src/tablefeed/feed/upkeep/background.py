@@ -96,7 +96,7 @@ class _Background:
 
 
 def _return_memory() -> None:
-    """Returns to the system what Arrow keeps of the work's memory: it is far more than a batch of rows needs again."""
+    """Returns the memory that Arrow keeps after the work to the system: a batch of rows needs far less."""
     import pyarrow as pa  # the work has imported it
 
     pa.default_memory_pool().release_unused()

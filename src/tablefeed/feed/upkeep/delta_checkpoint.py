@@ -64,9 +64,9 @@ _MOST_SIDECARS_TOLD = 30  # in _last_checkpoint; Delta-Spark's limit
 class CheckpointShape:
     """How a checkpoint is divided into files.
 
-    `part_actions` is the most actions of a sidecar, or about how many go into a part: a hash chooses the part. None:
-    `SIDECAR_ACTIONS`, or one file without parts. Parts are written only for tables without V2 checkpoints; the protocol
-    advises against them. V2 checkpoints are written where the table's policy asks for them.
+    `part_actions` is the most actions of a sidecar, or the approximate number in a part: a hash chooses the part. None
+    means `SIDECAR_ACTIONS` in a sidecar, or one file without parts. Parts are written only for tables without V2
+    checkpoints; the protocol advises against parts. V2 checkpoints are written if the table's policy asks for them.
     """
 
     part_actions: int | None = None
@@ -280,7 +280,7 @@ class _Writing:
             if part_count > 1:
                 parts = [part_of(path, part_count) for path in batch["log_path"].to_pylist()]
                 batch = batch.filter(pc.equal(pa.array(parts, pa.int64()), part))
-            adds = batch["is_add"].true_count  # they come first
+            adds = batch["is_add"].true_count  # adds come first
             for rows in filter(len, (batch.slice(0, adds), batch.slice(adds))):  # one row group each
                 self.before_step()
                 made = self.layout.file_rows(rows, schema)

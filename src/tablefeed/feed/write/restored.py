@@ -1,9 +1,9 @@
 """What a restore makes of a table: the schema and properties of the earlier version, and its files.
 
-As by Delta-Spark's RESTORE (RestoreTableCommand.scala): nothing that writers count up ever falls, so the features of
-the protocol, ids of columns, marks of identity columns and of row ids stay. The keys of both versions' files are kept
-in Arrow columns; a line of the commit is made from columns too, so no Python object is built for a file, except to look
-whether a file that comes back is still there.
+As in Delta-Spark's RESTORE (RestoreTableCommand.scala), some things stay as they are: the features of the protocol, the
+ids of columns, and the highest values of identity columns and row ids. The keys of both versions' files are kept in
+Arrow columns, and the lines of the commit are made from columns. So a Python object is built only for a file that comes
+back, to check that it still exists.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _described(newest: Snapshot, earlier: Snapshot) -> tuple[Metadata, Protocol]
 
 
 def _schema_string(newest: Snapshot, earlier: Snapshot) -> str:
-    """The earlier schema, with the mark of each identity column where it is now, if that is further."""
+    """The earlier schema. Each identity column keeps its present mark if that is further."""
     now = {column.name: column for column in identity_columns(newest.schema, partition_columns=())}
     marks: dict[str, int] = {}
     for column in identity_columns(earlier.schema, partition_columns=()):
@@ -176,6 +176,6 @@ def _paths(add: AddFile) -> Iterator[str]:
         try:
             stored = stored_at(add.deletion_vector)
         except BadVectorError:
-            return  # whoever reads the file is told
+            return  # reading the file raises the error
         if stored is not None:
             yield stored.path

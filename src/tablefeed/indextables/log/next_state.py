@@ -50,8 +50,8 @@ class StateShape:
 class StateUpdate:
     """What `version` changes in the state before it.
 
-    `added` are files whose paths were never in the log, which is checked only against what is read anyway. With
-    `replaces_all` only `added` is left; single files are not removed. `registry` holds doc mappings by hash that the
+    `added` are files whose paths were never in the log. They are compared only with paths that are read anyway. With
+    `replaces_all` only `added` is left; single files are never removed. `registry` holds doc mappings by hash that the
     state before may not have. Without `metadata` the state repeats the metadata of the state before.
     """
 
