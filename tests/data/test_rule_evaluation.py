@@ -89,7 +89,7 @@ def test_the_first_broken_row_is_the_one_that_is_shown() -> None:
 
 
 def test_a_row_for_which_spark_raises_is_refused_with_its_values_and_without_a_wrapped_number() -> None:
-    with pytest.raises(InvalidRowsError, match=r"x \+ 1 > 0 meets a result is out of the range") as caught:
+    with pytest.raises(InvalidRowsError, match=r"x \+ 1 > 0 fails \(a result is out of the range") as caught:
         _kept(_checks("x + 1 > 0"), _schema(x=_INT), {"x": [1, 2**31 - 1]})
 
     assert " - x : 2147483647" in caught.value.message
@@ -157,7 +157,7 @@ def test_an_absent_generated_column_is_computed_in_the_type_of_its_column() -> N
 def test_a_generated_value_that_its_column_does_not_hold_is_refused() -> None:
     schema = _schema(x=_LONG, y=Primitive("byte"))
 
-    with pytest.raises(InvalidRowsError, match="A column cannot be filled: x meets"):
+    with pytest.raises(InvalidRowsError, match="A column cannot be filled: x fails"):
         _kept(TableRules(generated={"y": "x"}), schema, {"x": [128]})
 
 

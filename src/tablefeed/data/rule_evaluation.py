@@ -118,7 +118,7 @@ class RowRules:
             )
             raise SchemaMismatchError(
                 f"The rows have no column {name!r}, and its default in {TABLE}, {error.text}, cannot be "
-                f"stored there: it meets {error.reason}. Nothing was written: add the column to the rows, or correct "
+                f"stored there: {error.reason}. Nothing was written: add the column to the rows, or correct "
                 "its default.",
             ) from error
 
@@ -176,7 +176,7 @@ class RowRules:
         except RowFailedError as error:
             paths = next((e.paths for e in program.expressions if e.text == error.text), ())
             raise InvalidRowsError(
-                f"{what}: {error.text} meets {error.reason} in the row with values:\n"
+                f"{what}: {error.text} fails ({error.reason}) in the row with values:\n"
                 f"{shown_row(batch, error.row, paths)}\n"
                 f"Nothing of this write to {TABLE} was committed: filter these rows out, or correct them.",
             ) from error

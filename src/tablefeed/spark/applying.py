@@ -193,7 +193,7 @@ class _Work:
         changes, work = self._with_keys(changes, target.snapshot.schema)
         truncates = work.asked.apply_as_truncates
         if truncates is not None and not changes.where(truncates).isEmpty():
-            tasks = 1  # a truncate takes rows of any key
+            tasks = 1  # a truncate removes rows of any key
         # Texts and no functions of pyspark.sql: a process may have a session of each kind, classic and Connect.
         rows = changes.selectExpr("*", f"monotonically_increasing_id() AS {_ORDER}")
         divided = rows.repartition(tasks, *_divided_by(rows, how))

@@ -1,4 +1,4 @@
-"""`tablefeed.replicate` by rows, for sources whose files cannot be those of the copy: what each commit writes."""
+"""`tablefeed.replicate` by rows, for sources whose files the copy cannot have: what each commit writes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_copy_by_rows_has_the_inserts_updates_deletes_and_renames_of_its_sourc
 
     assert done == of(newest, newest, commits=newest + 1)
     assert [at(target, v) for v in range(newest + 1)] == [at(source, v) for v in range(newest + 1)]
-    assert said(target, 4, "add") == said(target, 7, "add") == []  # neither changes a row
+    assert said(target, 4, "add") == said(target, 7, "add") == []  # these two commits of the source change no row
 
 
 def test_a_shallow_clone_is_copied_by_rows(source: Path, target: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_commit_that_came_between_a_write_and_the_state_it_was_made_from_is_no
         tablefeed.replicate(source, target, by_rows=True)
 
 
-def test_of_two_first_calls_by_rows_at_once_both_end_at_what_they_read(source: Path, target: Path) -> None:
+def test_two_first_copies_by_rows_at_the_same_time_both_succeed(source: Path, target: Path) -> None:
     tablefeed.append(source, rows(1))
     tablefeed.append(source, rows(2))
     log, copy = open_log(str(source)), open_maintained(str(target))
@@ -185,7 +185,7 @@ def test_columns_that_hold_no_null_may_hold_nulls_in_a_copy_by_rows(source: Path
 
 
 @pytest.mark.parametrize("table_format", ["delta", "indextables"])
-def test_a_source_of_rows_that_was_restored_and_went_another_way_is_refused_until_it_is_copied_anew(
+def test_a_source_of_rows_that_was_restored_and_got_other_commits_is_refused_until_it_is_copied_anew(
     source: Path, target: Path, table_format: Literal["delta", "indextables"]
 ) -> None:
     tablefeed.append(source, rows(1), table_format=table_format)

@@ -37,7 +37,7 @@ def check_equal(source: Snapshot, target: Snapshot, *, by_rows: bool = False) ->
 
 
 def shape_of(table: Snapshot) -> tuple[Struct, Sequence[str]]:
-    """Gives the names and types of the columns, and the partitioning. NOT NULL is a rule, which rows do not bring."""
+    """Gives the names and types of the columns, and the partitioning. NOT NULL does not count: rows do not bring it."""
     return plain(table.schema), table.metadata.partition_columns
 
 

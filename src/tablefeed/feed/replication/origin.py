@@ -54,7 +54,7 @@ def read_commit(log: TableLog, version: Version) -> tuple[Commit, str] | None:
 
 
 def digest_of_commit(log: TableLog, version: Version) -> str | None:
-    """Gives the digest of the file of a commit, after its name if it is a state; None where it is not there."""
+    """Gives the digest of a commit's file, after the name of the file if it is a state; None if the file is gone."""
     head = log.head(version)
     if head is None:
         return None
@@ -125,7 +125,7 @@ def check_same_source(newest: Snapshot, origin: Origin) -> None:
     same = newest.version >= origin.version
     if same and origin.digest is not None:
         found = digest_of_commit(newest.log, origin.version)
-        # Of a commit that had a file, only its state may be left.
+        # The digest may be of a commit whose file was deleted since, while its state is still there.
         same = found in (None, origin.digest) or (found or "").rpartition(":")[0] != origin.digest.rpartition(":")[0]
     if same and newest.metadata.table_id != origin.table_id:  # some writers give a new id where they replace a table
         later = (read_commit(newest.log, Version(v)) for v in range(origin.version + 1, newest.version + 1))

@@ -50,7 +50,7 @@ class Batch:
 
     @property
     def keys(self) -> pa.Table | None:
-        """The keys of the events; None where a truncate takes rows of any key."""
+        """The keys of the events; None if a truncate removes rows of any key."""
         truncates = pc.any(pc.equal(self.events[KIND], Kind.TRUNCATE)).as_py()
         return None if truncates else self.events.select(self.how.keys)
 

@@ -35,14 +35,14 @@ def compiled(asked: Sequence[Asked], schema: Struct, *, option: str, now_us: int
 def evaluated(program: Program, rows: pa.RecordBatch, *, doing: str) -> list[pa.Array]:
     """Gives the values of each expression for `rows`. Raises InvalidRowsError where Spark would raise for a row.
 
-    `doing` names the call that fails then, such as "update".
+    `doing` says what the values are for, such as "update".
     """
     try:
         return program.evaluate(rows)
     except RowFailedError as error:
         raise InvalidRowsError(
-            f"Nothing was committed to {TABLE}, because a row cannot be evaluated to {doing}: {error.text} meets "
-            f"{error.reason} in row {error.row} of its batch. Exclude such rows, or change the expression.",
+            f"Nothing was committed to {TABLE}, because {error.text} cannot be evaluated in row {error.row} of its "
+            f"batch, to {doing}: {error.reason}. Exclude such rows, or change the expression.",
         ) from error
 
 
@@ -62,8 +62,8 @@ def converted(values: pa.ChunkedArray, kind: pa.DataType, what: str) -> pa.Chunk
         return values.cast(kind)
     except pa.ArrowException as error:
         raise SchemaMismatchError(
-            f"The {what} for {TABLE} is {values.type} and cannot be taken as {kind} without loss: {error}. Nothing was "
-            "committed. Cast the values first.",
+            f"The {what} for {TABLE} is {values.type} and cannot be converted to {kind} without loss: {error}. Nothing "
+            "was committed. Cast the values first.",
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         ) from error
 
