@@ -622,6 +622,20 @@ def test_26_a_column_that_is_added_is_left_alone_by_nulls_as_the_others_are(tmp_
         tablefeed.apply_changes(url, changes, **{**arguments, "ignore_null_updates": False})
 
 
+def test_26_a_column_that_is_added_to_a_history_may_be_the_first_whose_nulls_are_ignored(tmp_path: Path) -> None:
+    url = a_target(tmp_path, scd_type=2)
+    more: dict[str, Any] = {
+        "stored_as_scd_type": 2,
+        "track_history_column_list": [],
+        "except_column_list": ["op", "ts"],
+    }
+    more |= {"keys": "id", "sequence_by": "ts", "merge_schema": True}
+    tablefeed.apply_changes(url, events((1, "a", 1, "u"), (1, "b", 3, "u")), **more)
+    changes = events((1, "c", 5, "u"), (1, "d", 7, "u")).append_column("w", pa.array(["x", None]))
+    tablefeed.apply_changes(url, changes, **more, ignore_null_updates_column_list=["w"])
+    assert rows(url) == [(1, "d", 1, None, "x")]
+
+
 def test_26_two_columns_of_the_changes_that_differ_in_case_alone_are_refused(tmp_path: Path) -> None:
     url = a_target(tmp_path)
     changes = events((1, "a", 1, "u")).append_column("V", pa.array(["b"]))

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from tablefeed.delta import features, names
 from tablefeed.errors import TABLE, DataFileError, LogError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.feed.rows.events import Order, key_numbers
-from tablefeed.feed.rows.folding import DELETED_AT, MADE_AT, SEQUENCE, Folding
+from tablefeed.feed.rows.folding import DELETED_AT, MADE_AT, SEQUENCE, SET, Folding
 from tablefeed.feed.snapshot.table_files import TableFiles
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
@@ -200,9 +200,9 @@ def _read(file: StateFile, opened: TableFiles, how: Folding) -> pa.Table:
     try:
         with opened.open_input(file.path) as source:
             rows = pq.ParquetFile(source, page_checksum_verification=True).read()
-        # A column was added to the table after this file was written: no event of that time set it. A file that was
-        # written while deletes were not forgotten has no times.
-        optional = (*how.untracked, MADE_AT)
+        # A column was added to the table after this file was written: no event of that time set it. It may be the first
+        # that has a place in SET. A file that was written while deletes were not forgotten has no times.
+        optional = (*how.untracked, SET, MADE_AT)
         late = [rows.schema.get_field_index(name) < 0 and name in optional for name in how.state_schema.names]
         have = [name for name, is_late in zip(how.state_schema.names, late, strict=True) if not is_late]
         rows = _filled(rows.select([*have, _GONE]), _schema(how))
