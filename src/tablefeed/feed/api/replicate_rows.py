@@ -67,11 +67,10 @@ class RowReplication:
         self.reads_after(Version(version if commit is None else version - 1))
         whole = self._whole(version, state, commit)
         if whole is not None:
-            rows, partition_by = Table(whole).to_batches(), whole.metadata.partition_columns
+            rows = Table(whole).to_batches()
         else:
             options = dict(self.source.storage_options)
             rows = appends(self.source.location, start_version=version, end_version=version, storage_options=options)
-            partition_by = () if state is None else state.metadata.partition_columns
         origin = Origin(table_id=table_id, version=version, digest=digest_of_commit(self.source, version))
         # A whole version does not depend on the rows before it, even if another run has made the target meanwhile.
         replaces, info = whole is not None, origin.as_info()
@@ -81,7 +80,7 @@ class RowReplication:
             self.target.location,
             rows,
             mode="overwrite" if replaces else "append",
-            partition_by=partition_by,
+            partition_by=() if whole is None else whole.metadata.partition_columns,
             merge_schema=not replaces,
             overwrite_schema=replaces,
             app_id=self.app_id,
