@@ -11,6 +11,7 @@ from support.checkpoints import classic_name, in_parquet, of_version, put_checkp
 from support.faulty_store import FaultyStore
 from support.logs import Action, a_log, add, commit_path, log_of, metadata, protocol
 from support.memory_store import MemoryStore
+from tablefeed.errors import LogGapError, VersionNotFoundError
 from tablefeed.feed.snapshot.open_log import format_at
 from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot
@@ -152,3 +153,21 @@ def test_where_log_files_that_were_listed_are_gone_the_log_is_listed_again() -> 
     inner.delete(f"_delta_log/{classic_name(0)}")
 
     assert sorted(paths_of(snapshot)) == ["f0", "f1"]
+
+
+def test_a_version_whose_commit_was_listed_and_is_gone_is_refused_as_the_log_is_now() -> None:
+    inner = MemoryStore("orders")
+    a_log(inner, v0=[protocol(), metadata()], v1=[add("f1")], v2=[add("f2")], v3=[add("f3")])
+    put_checkpoint(inner, classic_name(0), [protocol(), metadata()])
+    inner.replace("_delta_log/_last_checkpoint", b'{"version":0}')
+    log = log_of(inner)
+    log.load()
+
+    inner.delete("_delta_log/00000000000000000002.json")
+    with pytest.raises(LogGapError, match="version 2 is missing"):
+        log.load(Version(3))
+
+    inner.delete("_delta_log/00000000000000000003.json")
+    log.load(Version(1))
+    with pytest.raises(VersionNotFoundError):
+        log.load(Version(2))

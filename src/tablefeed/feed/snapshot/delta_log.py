@@ -113,8 +113,14 @@ class DeltaLog(TablePlace):
     def _load(
         self, version: Version | None, read: Callable[[LogSegment], tuple[Facts, Reading | None]]
     ) -> DeltaSnapshot:
-        segments = self.segments(version)
-        at, (facts, reading) = segments.read(lambda segment: (segment.version, read(segment)))
+        kept, segments = self._listed, self.segments(version)
+        try:
+            at, (facts, reading) = segments.read(lambda segment: (segment.version, read(segment)))
+        except ObjectNotFoundError:
+            if kept is None:
+                raise
+            self._listed = None  # a file of it is gone: the listing says what the log has now
+            return self._load(version, read)
         return self.snapshot(at, facts, unreadable=segments.without, reading=reading)
 
     def segments(self, version: Version | None = None, without: frozenset[str] = frozenset()) -> NextBest[LogSegment]:
