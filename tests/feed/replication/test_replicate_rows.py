@@ -205,6 +205,28 @@ def test_a_source_of_rows_that_was_restored_and_got_other_commits_is_refused_unt
     assert rows_of(target) == rows(1, 20, 30).to_pylist()
 
 
+def test_a_source_of_rows_that_is_restored_while_it_is_copied_is_noticed(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1))
+    backup = shutil.copytree(source, source.parent / "backup")
+    for each in (20, 30):
+        tablefeed.append(backup, rows(each))
+    for each in (2, 3):
+        tablefeed.append(source, rows(each))
+    tablefeed.replicate(source, target, by_rows=True, until=0)
+    log = open_log(str(source))
+    newest = log.load()
+
+    def restored(_version: int) -> None:
+        shutil.rmtree(source)
+        shutil.copytree(backup, source)
+
+    copies = RowReplication(source=log, target=open_maintained(str(target)), app_id=APP, reads_after=restored)
+    with pytest.raises(errors.TableReplacedError, match="restored from a backup"):
+        copies.run(newest, first=Version(0), until=Version(2), resync=False)
+
+    assert rows_of(target) == rows(1).to_pylist()
+
+
 def test_a_copy_by_rows_whose_source_lost_a_commit_is_refused_until_it_is_copied_anew(
     source: Path, target: Path
 ) -> None:

@@ -13,7 +13,7 @@ import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import live_paths, log_of, put, remove, said
 from support.memory_store import MemoryStore
-from tablefeed.errors import ObjectNotFoundError, TablefeedError, TableNotFoundError
+from tablefeed.errors import ObjectNotFoundError, TablefeedError, TableNotFoundError, TableReplacedError
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.replication.comparison import digest_of
 from tablefeed.feed.replication.replica import Replication
@@ -173,6 +173,19 @@ def test_a_target_that_is_deleted_during_the_run_is_not_made_anew(made: dict[str
 
     with pytest.raises(TableNotFoundError):
         log_of(target).load()
+
+
+def test_a_source_that_is_restored_while_it_is_copied_is_noticed(made: dict[str, bytes]) -> None:
+    source, target = a_source(made), MemoryStore("target")
+    last = "_delta_log/00000000000000000003.json"
+
+    def restored() -> None:
+        source.replace(last, source.read(last).replace(b'"version":1', b'"version":2') + b"\n")
+
+    with pytest.raises(TableReplacedError, match="restored from a backup"):
+        run(FaultyStore(source, faults=[Fault(operation="read", name="2.json", at=2, hook=restored)]), target)
+
+    assert log_of(target).load().version < 2
 
 
 def test_a_file_that_the_source_loses_while_it_is_copied_is_named(made: dict[str, bytes]) -> None:

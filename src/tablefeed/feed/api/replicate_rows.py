@@ -18,7 +18,15 @@ from tablefeed.feed.api.append import append
 from tablefeed.feed.api.appends import appends
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.replication.comparison import shape_of
-from tablefeed.feed.replication.origin import INFO, Origin, check_same_source, digest_of_commit, origin_of, required
+from tablefeed.feed.replication.origin import (
+    INFO,
+    Origin,
+    check_same_source,
+    check_unchanged,
+    digest_of_commit,
+    origin_of,
+    required,
+)
 from tablefeed.feed.replication.replica import newest_of
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -43,7 +51,7 @@ class RowReplication:
         while True:
             state = newest_of(self.target)
             if state is None:
-                commits += self._put(first, newest.metadata.table_id, None)
+                commits += self._put(first, newest, None)
                 continue
             try:
                 origin = origin_of(state, self.app_id, by_rows=True)
@@ -53,16 +61,18 @@ class RowReplication:
                     return Replicated(version=state.version, source_version=origin.version, commits=commits, files=0)
                 version = Version(origin.version + 1)
                 commit = required(self.source.commit(version), version, self.source)
-                commits += self._put(version, newest.metadata.table_id, state, commit)
+                commits += self._put(version, newest, state, commit)
             except (ConflictError, DataFileError, LogError) as error:
                 recorded = state.facts.txns.get(self.app_id)
                 # The txn of a version that was copied before would skip the write.
                 if not resync or recorded is None or recorded.txn_version >= until:
                     raise
                 logger.warning("copied anew table=%s: %s", self.target.url, error)
-                commits += self._put(until, newest.metadata.table_id, state)
+                commits += self._put(until, newest, state)
 
-    def _put(self, version: Version, table_id: str, state: DeltaSnapshot | None, commit: Commit | None = None) -> bool:
+    def _put(
+        self, version: Version, newest: Snapshot, state: DeltaSnapshot | None, commit: Commit | None = None
+    ) -> bool:
         """Writes `commit`, or the whole `version` if it is None, to the target at `state`. Says if this run did it."""
         self.reads_after(Version(version if commit is None else version - 1))
         whole = self._whole(version, state, commit)
@@ -71,7 +81,9 @@ class RowReplication:
         else:
             options = dict(self.source.storage_options)
             rows = appends(self.source.location, start_version=version, end_version=version, storage_options=options)
-        origin = Origin(table_id=table_id, version=version, digest=digest_of_commit(self.source, version))
+        digest = digest_of_commit(self.source, version)
+        check_unchanged(newest)
+        origin = Origin(table_id=newest.metadata.table_id, version=version, digest=digest)
         # A whole version does not depend on the rows before it, even if another run has made the target meanwhile.
         replaces, info = whole is not None, origin.as_info()
         if whole is None and state is not None:

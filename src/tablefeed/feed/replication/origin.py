@@ -132,12 +132,22 @@ def check_same_source(newest: Snapshot, origin: Origin) -> None:
         ids = {found[0].metadata.table_id for found in later if found is not None and found[0].metadata is not None}
         same = newest.metadata.table_id in ids
     if not same:
-        raise TableReplacedError(
-            f"{newest.url} is no longer the table whose version {origin.version} was copied: it was deleted and "
-            f"created again, or restored from a backup. Nothing was copied. {AGAIN}",
-            url=newest.url,
-            error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
-        )
+        raise _replaced(newest, origin.version)
+
+
+def check_unchanged(newest: Snapshot) -> None:
+    """Raises TableReplacedError if the commit of `newest` is gone or another since then. Call it after each reading."""
+    if newest.head is not None and newest.log.head(newest.version) != newest.head:
+        raise _replaced(newest, newest.version)
+
+
+def _replaced(newest: Snapshot, version: Version) -> TableReplacedError:
+    return TableReplacedError(
+        f"{newest.url} is no longer the table whose version {version} was read for a copy: it was deleted and created "
+        f"again, or restored from a backup. Nothing was copied. {AGAIN}",
+        url=newest.url,
+        error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+    )
 
 
 def required(found: _T | None, version: Version, log: TableLog) -> _T:

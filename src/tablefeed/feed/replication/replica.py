@@ -26,7 +26,15 @@ from tablefeed.feed.replication.actions import (
     state_names,
 )
 from tablefeed.feed.replication.copies import Copies, CopyFiles
-from tablefeed.feed.replication.origin import INFO, Origin, check_same_source, origin_of, read_commit, required
+from tablefeed.feed.replication.origin import (
+    INFO,
+    Origin,
+    check_same_source,
+    check_unchanged,
+    origin_of,
+    read_commit,
+    required,
+)
 from tablefeed.feed.replication.whole_version import snapshot_put
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.log.facts import fold
@@ -64,7 +72,7 @@ class Replication:
         cannot be continued gets the whole version `until`. Raises ConflictError, LogError, DataFileError and
         UnsupportedFeatureError, each before the version that caused it is committed.
         """
-        target = newest_of(self._target)
+        self._newest, target = newest, newest_of(self._target)
         while target is None:
             target = self._put_snapshot(first, None) or newest_of(self._target)
         try:
@@ -165,7 +173,8 @@ class Replication:
                 features.check_writable(protocol, metadata, removes=False)
 
     def _committed(self, put: Put) -> DeltaSnapshot | None:
-        """Gives the target after `put`; None if another commit took the version."""
+        """Gives the target after `put`; None if another commit took the version. All that `put` needs was read."""
+        check_unchanged(self._newest)
         head = put_settled(put, self._around)
         if head is None:
             return None
