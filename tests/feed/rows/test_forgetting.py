@@ -124,6 +124,22 @@ def test_a_row_is_counted_only_if_its_key_had_no_row_and_no_remembered_delete(sc
     assert counted == [0, scd_type - 1, 0, 1, 1, 0]
 
 
+def test_a_version_that_begins_between_others_is_counted_too() -> None:
+    """A delete that was forgotten may have ended it before the next one begins."""
+    how = Folding(schema=pa.schema([("id", pa.int64())]), keys=("id",), sequence=pa.int64(), scd_type=2)
+    target = Target(how)
+    target.apply(upsert(1, id=1), delete(3, id=1), upsert(9, id=1))
+    known = Known(rows=target.rows, state=target.state, forgotten_at=pa.scalar(7))
+
+    counted = [
+        fold(table_of([upsert(at, id=1) for at in sequences], how), known, how).counts.unguarded
+        for sequences in [(0,), (2,), (5,), (8,), (4, 5)]
+    ]
+
+    # At 2 there is a version, 8 is newer than what was forgotten, and 4 and 5 are one version.
+    assert counted == [1, 0, 1, 0, 1]
+
+
 @pytest.mark.parametrize("wrong", [-1, "1 day", 1.5])
 def test_a_time_that_is_no_number_of_seconds_is_refused(tmp_path: Path, wrong: object) -> None:
     with pytest.raises(IllegalOptionError, match="tombstone_gc_threshold_in_seconds"):

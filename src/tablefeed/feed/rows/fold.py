@@ -306,11 +306,11 @@ def _unguarded(points: _Points) -> int:
     known = points.newest(pc.invert(items.is_event))
     guarded = pc.is_valid(known)
     if items.how.scd_type == 2:
-        # The end of the last version does not count as a delete here: a forgotten delete is newer than it.
+        # The end of a version does not count as a delete here: a forgotten delete is newer than it.
         guarded = pc.and_not(guarded, is_true(items.of_block(2).take(known)))
-    is_last = pc.and_(pc.invert(same_next(items.number.take(decides))), items.is_event.take(decides))
+    begins = pc.and_not(pc.and_(items.is_event.take(decides), points.is_upsert), points.is_merged)
     is_old = pc.less_equal(items.rank.take(decides), forgotten)
-    return how_many(pc.and_not(pc.and_(pc.and_(is_last, points.is_upsert), is_old), guarded))
+    return how_many(pc.and_not(pc.and_(begins, is_old), guarded))
 
 
 def _is_before(items: Items, mask: pa.Array) -> pa.Array:

@@ -214,7 +214,8 @@ class Counts:
     as applied.
 
     `unguarded` counts the keys that had neither a row nor a remembered delete, and got a row by an event that is not
-    newer than the newest forgotten delete. A forgotten delete of the key may have been newer than this event.
+    newer than the newest forgotten delete. A forgotten delete of the key may have been newer than this event. With SCD
+    type 2 it counts the versions that such an event begins outside the versions that its key had.
     """
 
     applied: int
