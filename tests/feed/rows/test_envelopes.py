@@ -14,7 +14,13 @@ import pytest
 
 import tablefeed
 from feed.rows.test_apply_changes import FED, NEEDED, VECTORS, rows
-from tablefeed.errors import IllegalOptionError, SchemaMismatchError, TablefeedError, UnsupportedOptionError
+from tablefeed.errors import (
+    IllegalOptionError,
+    InvalidEventsError,
+    SchemaMismatchError,
+    TablefeedError,
+    UnsupportedOptionError,
+)
 
 COLUMNS = {"id": pa.int64(), "v": pa.string()}
 
@@ -188,6 +194,16 @@ def test_the_old_key_of_an_update_is_deleted_at_the_sequence_of_the_new_row(tmp_
     debezium(url, form(change("c", 10, after=old)), sequence_by="v")
     debezium(url, form(change("u", 20, before=old, after=new)), sequence_by="v")
     assert rows(url) == [(5, "2")]
+
+
+@FORMS
+def test_a_delete_in_the_order_of_columns_of_the_row_is_refused(tmp_path: Path, form: Any) -> None:
+    """It has the sequence of the row that it deletes, so it would change nothing."""
+    url = a_target(tmp_path)
+    debezium(url, form(change("c", 10, after={"id": 1, "v": "1"})), sequence_by="V")
+    with pytest.raises(InvalidEventsError, match=r"a delete has in sequence_by \(V\) the values of its row"):
+        debezium(url, form(change("d", 20, before={"id": 1, "v": "1"})), sequence_by="V")
+    assert rows(url) == [(1, "1")]
 
 
 def kafka(*given: tuple[int, int, dict[str, Any] | None]) -> pa.Table:

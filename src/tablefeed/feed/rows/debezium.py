@@ -73,6 +73,9 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
             f"Column {taken[0]} of {TABLE} has the name of a column that Debezium's envelope gets. "
             "List it in except_column_list."
         )
+    if asked.apply_as_deletes is None and "d" in found.op and {*map(str.lower, sequence_by)} <= {*map(str.lower, rows)}:
+        text = f"a delete has in sequence_by ({', '.join(sequence_by)}) the values of its row, so it is not newer"
+        raise _refused(f"{text}. Leave sequence_by out, or add a column of the envelope to it.")
     # Of JSON, what is not wanted is left out already.
     excepted = (*(() if envelope is None else asked.except_column_list or ()), *columns)
     return pa.table({**rows, **columns}), replace(
