@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tablefeed.feed.rows.folding import Folding, Known
 
 AT_ONCE: dict[str, Any] = {"tombstone_gc_threshold_in_seconds": 0}
 LATER: dict[str, Any] = {"tombstone_gc_threshold_in_seconds": 1_000_000}
+LAST: dict[str, Any] = {"tombstone_gc_threshold_in_seconds": sys.maxsize}
 EACH_TYPE = pytest.mark.parametrize("scd_type", [1, 2])
 
 
@@ -54,7 +56,7 @@ def test_06_an_event_that_is_older_than_a_forgotten_delete_is_counted_and_report
 
 
 @EACH_TYPE
-@pytest.mark.parametrize("when", [{}, LATER], ids=["never", "later"])
+@pytest.mark.parametrize("when", [{}, LATER, LAST], ids=["never", "later", "last"])
 def test_a_delete_is_remembered_for_the_given_time_or_else_forever(
     tmp_path: Path, scd_type: int, when: dict[str, Any]
 ) -> None:

@@ -258,7 +258,7 @@ def grown(
             kept = _newest(folded[::-1], TableFiles(store, storage_options={}), how, keys=None, keeps_gone=bool(files))
             if how.forget_after_ms is not None:
                 expired = pc.fill_null(
-                    pc.less_equal(kept[MADE_AT], now_ms - how.forget_after_ms), pa.scalar(value=False)
+                    pc.less_equal(kept[MADE_AT], max(now_ms - how.forget_after_ms, -1)), pa.scalar(value=False)
                 )
                 gone, kept = kept.filter(expired), kept.filter(pc.invert(expired))
                 forgotten_at = _greatest(gone[DELETED_AT if how.scd_type == 1 else SEQUENCE], forgotten_at, how)
