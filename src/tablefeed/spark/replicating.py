@@ -32,8 +32,9 @@ def replicate(spark: SparkSession, source: str, target: str, **asked: Any) -> Re
     need the same access to both places as the driver. If a task fails, its version is not committed, Spark's error is
     raised, and the next call continues.
     """
-    options, to = (store_options(asked.get(name)) for name in ("storage_options", "target_storage_options"))
-    copied = _Task(source=(location(source), options), target=(location(target), to or options))
+    options, given = store_options(asked.get("storage_options")), asked.get("target_storage_options")
+    to = options if given is None else store_options(given)
+    copied = _Task(source=(location(source), options), target=(location(target), to))
 
     def copy_files(files: Sequence[str]) -> None:
         if len(files) <= FILES_OF_A_TASK:
