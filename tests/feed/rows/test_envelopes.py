@@ -85,6 +85,25 @@ def test_what_a_user_gives_goes_before_what_the_source_says(tmp_path: Path) -> N
     assert rows(url) == [(1, "a", 2), (2, "b", 3)]
 
 
+@pytest.mark.parametrize("old", ["delete", "update_preimage"])
+def test_a_feed_with_old_rows_is_not_taken_in_the_order_of_columns_of_the_row_alone(tmp_path: Path, old: str) -> None:
+    """An old row has the sequence of the row that it deletes, so it would change nothing."""
+    url = a_target(tmp_path)
+    by_v: dict[str, Any] = {"keys": "id", "source": "tablefeed", "sequence_by": "V"}
+    tablefeed.apply_changes(url, feed((1, "a", "insert", 1), (2, "b", "insert", 1)), **by_v)
+    with pytest.raises(InvalidEventsError, match=rf"{old} has in sequence_by \(V\) the values of the old row"):
+        tablefeed.apply_changes(url, feed((1, "a", old, 2)), **by_v)
+    assert rows(url) == [(1, "a"), (2, "b")]
+
+
+def test_a_feed_may_be_in_the_order_of_a_column_of_the_row_and_the_version(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    by_both: dict[str, Any] = {"keys": "id", "source": "tablefeed", "sequence_by": ["v", "_commit_version"]}
+    tablefeed.apply_changes(url, feed((1, "a", "insert", 1), (2, "b", "insert", 1)), **by_both)
+    tablefeed.apply_changes(url, feed((1, "a", "delete", 2)), **by_both)
+    assert rows(url) == [(2, "b")]
+
+
 @pytest.mark.parametrize(
     ("changes", "arguments", "error", "text"),
     [

@@ -20,6 +20,7 @@ from tablefeed.log.changes import ChangeType
 from tablefeed.model.schema import Struct
 
 _FEED = (names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP)
+_OLD = (ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE)
 
 
 def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Table, Asking]:
@@ -40,10 +41,10 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
         return changes, asked
     if asked.source is Source.DEBEZIUM:
         return unwrapped_debezium(changes, asked, target)
-    return changes, _of_feed(changes, asked)
+    return changes, _of_feed(changes, asked, target)
 
 
-def _of_feed(changes: pa.Table, asked: Asking) -> Asking:
+def _of_feed(changes: pa.Table, asked: Asking, target: Struct) -> Asking:
     missing = [name for name in _FEED[:2] if name not in changes.column_names]
     if missing:
         raise SchemaMismatchError(
@@ -72,6 +73,15 @@ def _of_feed(changes: pa.Table, asked: Asking) -> Asking:
             f"{TABLE} cannot take these changes: {names.CHANGE_TYPE} is {other[0].as_py()!r} in "
             f"{len(other)} of them, which no change feed has. Filter them.",
         )
+    columns, order = {field.name.lower() for field in target.fields} - {*_FEED}, asked.sequence_by
+    if order and {*map(str.lower, order)} <= columns and asked.apply_as_deletes is None:
+        old = given.filter(pc.is_in(given, value_set=pa.array([str(kind) for kind in _OLD])))
+        if len(old):
+            raise InvalidEventsError(
+                f"{TABLE} cannot take these changes: a row of {old[0].as_py()} has in sequence_by ({', '.join(order)}) "
+                "the values of the old row, so it is not newer than this row. Leave sequence_by out, or add "
+                f"{names.COMMIT_VERSION} to it.",
+            )
     # An update may change the key, so the old image is a delete. If the key is the same, the new image wins over it.
     before = f"{names.CHANGE_TYPE} = '{ChangeType.UPDATE_PREIMAGE}'"
     deletes = asked.apply_as_deletes or f"{names.CHANGE_TYPE} = '{ChangeType.DELETE}'"
