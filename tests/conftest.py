@@ -15,10 +15,12 @@ import hypothesis
 import pytest
 
 from support.corpus import SKIPPED_WITHOUT_CORPUS, Tally, other_projects_tables
+from support.gateway import Gateway
+from support.object_stores import SKIPPED_WITHOUT_SERVERS, report, serve, serve_s3
 from support.recordings import unpack_index_tables
-from support.s3 import Gateway, serve_s3
 from support.session import start_session
 from support.streams import RecordedStreams, unpack_streams
+from support.unity import FakeCatalog, serve_catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +32,14 @@ hypothesis.settings.register_profile("dev", _PATIENT, max_examples=25)
 _IN_CI = hypothesis.settings(_PATIENT, derandomize=False, database=None, print_blob=True)
 hypothesis.settings.register_profile("ci", _IN_CI, max_examples=50)
 hypothesis.settings.register_profile("fuzz", _IN_CI, max_examples=200)
+# One mutant meets many tests (make mutants). The first failure is enough.
+_NOT_SHRUNK = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
+hypothesis.settings.register_profile("mutants", _PATIENT, max_examples=10, database=None, phases=_NOT_SHRUNK)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+
+# The client of Spark Connect uses gRPC, which by default restarts its threads in a forked child. PySpark forks to start
+# a JVM and closes the files of the child. Such a thread then ends the child (SIGABRT) before it is `spark-submit`.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
 _TALLY = pytest.StashKey[Tally]()
 _COLLECTED = pytest.StashKey[set[str]]()
@@ -39,6 +48,7 @@ _COLLECTED = pytest.StashKey[set[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--peer-jars", type=Path, help="the folder of scripts/peer_jars.sh, for the tests marked peer")
     parser.addoption("--every-stream", action="store_true", help="every recorded stream on Spark (make test-streams)")
+    parser.addoption("--every-store", action="store_true", help="also the tests marked every_store (make test-stores)")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -50,15 +60,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_COLLECTED] = set()
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"the examples again: --hypothesis-seed={config.option.hypothesis_seed}"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [f"the examples again: --hypothesis-seed={config.option.hypothesis_seed}", report()]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     item.config.stash[_COLLECTED].add(item.nodeid)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.option.every_store:
+        left_out = [item for item in items if item.get_closest_marker("every_store")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("every_store")]
     # What needs no JVM comes first: it fails within seconds. Of the rest the large files do, so that none of them is
     # left to one of two processes at the end.
     tests_in = Counter(item.path for item in items)
@@ -77,11 +91,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Gives every skip for want of the corpus one place, so that `-rs` reports all of them in one line."""
-    report = yield
-    if call.excinfo is not None and str(call.excinfo.value) == SKIPPED_WITHOUT_CORPUS:
-        report.longrepr = ("tests", 0, SKIPPED_WITHOUT_CORPUS)
-    return report
+    """Gives every skip for want of one thing one place, so that `-rs` reports all of them in one line."""
+    result = yield
+    wanting = str(call.excinfo.value) if call.excinfo is not None else ""
+    if wanting in (SKIPPED_WITHOUT_CORPUS, SKIPPED_WITHOUT_SERVERS):
+        result.longrepr = ("tests", 0, wanting)
+    return result
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -166,6 +181,42 @@ def gateway(s3_server: Gateway) -> Gateway:
     """A server of S3 that behaves well as long as a test does not say otherwise, with an empty bucket."""
     s3_server.begin()
     return s3_server
+
+
+@pytest.fixture
+def catalog() -> Iterator[FakeCatalog]:
+    """A server of Unity Catalog's interface, without a table."""
+    with serve_catalog() as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def versitygw() -> Iterator[Gateway]:
+    """A second implementation of S3."""
+    with serve("versitygw") as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="session")
+def fake_gcs_server() -> Iterator[Gateway]:
+    """A server of Google Cloud Storage."""
+    with serve("fake-gcs-server") as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Gateway]:
+    """A server of Azure Blob Storage."""
+    with serve("azurite") as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def object_store(request: pytest.FixtureRequest) -> Gateway:
+    """An empty bucket of the server whose fixture the test's parameter names."""
+    gateway: Gateway = request.getfixturevalue(request.param)
+    gateway.begin()
+    return gateway
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hostile.bounds import at_most
 from hostile.logs import Folder
+from support.bounds import at_most
 
 MOST_BYTES = 512 << 20
 """More than any log of a few lines may take, whatever it says. A module may set its own."""

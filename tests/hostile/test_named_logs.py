@@ -222,7 +222,7 @@ PLACES = ['{"fromTheFuture":DEEP}', '{"commitInfo":{"operation":DEEP}}', '{"comm
 PLACES += ['{"add":{"path":"x","partitionValues":DEEP}}', '{"txn":{"appId":"a","version":DEEP}}']
 
 
-@pytest.mark.parametrize("levels", [200, 2_000, 200_000])
+@pytest.mark.parametrize("levels", [200, 1_000, 2_000, 200_000])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("nested", ["arrays", "objects", "open"])
 def test_deep_nesting_is_passed_over_or_refused_and_never_goes_down_the_stack(
@@ -236,7 +236,7 @@ def test_deep_nesting_is_passed_over_or_refused_and_never_goes_down_the_stack(
     rows = ask(partial(ids, path))
     every_answer(path)
 
-    assert (levels == 200 and rows == [0, 1, 2]) or isinstance(rows, errors.LogError)
+    assert (levels <= 1_000 and rows == [0, 1, 2]) or isinstance(rows, errors.LogError)
 
 
 def deep_schemas(levels: int) -> list[str]:

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from support.gateway import Gateway
 from support.memory_store import MemoryStore
-from support.s3 import Gateway
+from support.object_stores import EACH_OBJECT_STORE
 from tablefeed.store import LocalStore, Store, open_store
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(params=["local", "memory", *EACH_OBJECT_STORE])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty store that can be written."""
     opened: Store
-    if request.param == "s3":
-        gateway: Gateway = request.getfixturevalue("gateway")
-        opened = open_store(f"s3://{gateway.bucket}/table", gateway.options)
+    if request.param not in ("local", "memory"):
+        gateway: Gateway = request.getfixturevalue(request.param)
+        gateway.begin()
+        opened = open_store(gateway.url("table"), gateway.options)
     else:
         opened = LocalStore(str(tmp_path / "table")) if request.param == "local" else MemoryStore("test")
     yield opened

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from support.faulty_store import FaultyStore
+from support.gateway import Gateway
 from support.memory_store import MemoryStore
-from support.s3 import Gateway
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.store import LocalStore, Store, open_store
 from tablefeed.store.durable import Disk

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tablefeed.errors import NotExclusiveError, StoreConfigError, StoreError
 from tablefeed.store import FsspecStore, LocalStore, open_store
 from tablefeed.store.address import Address, credentials, parse_address, shown
-from tablefeed.store.options import for_fsspec
+from tablefeed.store.options import for_fsspec, secrets
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,12 @@ def test_what_is_neither_path_nor_url_is_refused_and_makes_no_directory(text: st
         open_store(text)
 
 
+@pytest.mark.parametrize("url", ["hdfs://namenode:8020/t", "webhdfs://namenode/t", "viewfs://cluster/t"])
+def test_hdfs_is_refused_by_name(url: str) -> None:
+    with pytest.raises(StoreConfigError, match=f"HDFS is not supported, and {url} was neither read nor written"):
+        open_store(url)
+
+
 def test_an_unknown_scheme_is_refused_by_name() -> None:
     with pytest.raises(StoreConfigError, match="foo://bucket/t cannot be opened: Protocol not known: foo"):
         open_store("foo://bucket/t")
@@ -92,10 +98,10 @@ def test_an_unknown_scheme_is_refused_by_name() -> None:
 
 def test_a_missing_package_is_named_as_one_would_install_it() -> None:
     program = (
-        "import sys; sys.modules['s3fs'] = sys.modules['gcsfs'] = None\n"
+        "import sys; sys.modules['s3fs'] = sys.modules['gcsfs'] = sys.modules['adlfs'] = None\n"
         "from tablefeed.store import open_store\n"
         "from tablefeed.errors import StoreConfigError\n"
-        "for url in ('s3a://b/t', 'gs://b/t'):\n"
+        "for url in ('s3a://b/t', 'gs://b/t', 'abfss://c@a.dfs.core.windows.net/t'):\n"
         "    try: open_store(url)\n"
         "    except StoreConfigError as error: print(error)\n"
     )
@@ -103,7 +109,8 @@ def test_a_missing_package_is_named_as_one_would_install_it() -> None:
 
     assert done.stdout.splitlines() == [
         'The store at s3://b/t needs a package: pip install "tablefeed[s3]".',
-        "The store at gs://b/t needs a package: pip install gcsfs.",
+        'The store at gs://b/t needs a package: pip install "tablefeed[gcs]".',
+        'The store at abfs://c@a.dfs.core.windows.net/t needs a package: pip install "tablefeed[azure]".',
     ]
 
 
@@ -167,6 +174,51 @@ def test_object_stores_names_of_options_are_s3fs_arguments_in_any_case() -> None
         "client_kwargs": {"region_name": "eu-west-1", "verify": False},
         "default_block_size": "1000",
     }
+
+
+@pytest.mark.parametrize(
+    ("scheme", "given", "arguments"),
+    [
+        ("gs", {"GOOGLE_SERVICE_ACCOUNT": "/key.json"}, {"token": "/key.json"}),
+        ("gs", {"google_service_account_key": '{"type": "x"}'}, {"token": {"type": "x"}}),
+        ("gs", {"token": "anon", "google_base_url": "http://h"}, {"token": "anon", "endpoint_url": "http://h"}),
+        (
+            "abfs",
+            {"azure_storage_account_name": "a", "AZURE_STORAGE_SAS_TOKEN": "sig=x", "allow_http": "true"},
+            {"account_name": "a", "sas_token": "sig=x"},
+        ),
+        ("abfs", {"account_name": "a", "anon": "true"}, {"account_name": "a", "anon": True}),
+    ],
+)
+def test_object_stores_names_of_options_are_understood_for_google_and_azure_too(
+    scheme: str, given: dict[str, str], arguments: dict[str, object]
+) -> None:
+    assert for_fsspec(scheme, given, url=f"{scheme}://b") == arguments
+
+
+@pytest.mark.parametrize(
+    ("url", "option", "near"),
+    [
+        ("gs://b/t", "google_service_acount", "google_service_account"),
+        ("abfs://c@a.dfs.core.windows.net/t", "azure_storage_acount_key", "azure_storage_account_key"),
+    ],
+)
+def test_an_unknown_option_of_a_cloud_is_refused_with_the_nearest_known_one(url: str, option: str, near: str) -> None:
+    with pytest.raises(StoreConfigError, match=f"{option}.*Did you mean {near!r}"):
+        open_store(url, {option: "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "part"),
+    [
+        ("connection_string", "BlobEndpoint=h;AccountKey=c2VjcmV0Kw==;x=y", "c2VjcmV0Kw=="),
+        ("connection_string", "BlobEndpoint=h;SharedAccessSignature=sv=1&sig=a%2Fb%3D&se=2", "a/b="),
+        ("sas_token", "sv=1&sig=a%2Fb%3D&se=2", "a%2Fb%3D"),
+        ("token", '{"type": "service_account", "private_key": "pa55"}', "pa55"),
+    ],
+)
+def test_a_part_of_an_option_that_is_a_credential_is_hidden_too(name: str, value: str, part: str) -> None:
+    assert {value, part} <= set(secrets({name: value}))
 
 
 def test_an_unknown_aws_option_is_refused_with_the_nearest_known_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,11 @@ class NoHardLinks(Disk):
 
     def link(self, source: str, target: str, *, folder: int) -> None:  # noqa: ARG002 - there are none anywhere
         raise OSError(self.code, os.strerror(self.code), source, None, target)
+
+
+class OnNfs(Disk):
+    def file_system(self, fd: int) -> str:  # noqa: ARG002 - all of it
+        return "nfs4"
 
 
 class FullAfter(Disk):
@@ -91,6 +97,24 @@ def test_a_disk_without_hard_links_is_refused_by_name_before_anything_remains(tm
     with pytest.raises(NotExclusiveError, match="hard links"), store.create("part-0.parquet"):
         pytest.fail("no data is written where it can never be committed")
     assert files(tmp_path) == []
+
+
+def test_nfs_is_refused_by_name_before_anything_remains(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path), disk=OnNfs())
+
+    with pytest.raises(NotExclusiveError, match="is on NFS"):
+        store.put_if_absent("log/0.json", b"x")
+    with pytest.raises(NotExclusiveError, match="is on NFS"), store.create("part-0.parquet"):
+        pytest.fail("no data is written where it can never be committed")
+    assert files(tmp_path) == []
+
+
+def test_the_kind_of_a_file_system_is_the_one_that_linux_names() -> None:
+    named = subprocess.run(["stat", "-f", "-c", "%T", "/proc"], capture_output=True, text=True, check=True)  # noqa: S607
+    proc = os.open("/proc", os.O_RDONLY)
+
+    assert Disk().file_system(proc) == named.stdout.strip()
+    os.close(proc)
 
 
 def test_a_full_disk_is_an_error_and_nothing_of_the_put_remains(tmp_path: Path) -> None:

@@ -66,6 +66,17 @@ def test_a_directory_or_a_link_by_such_a_name_stays(tmp_path: Path) -> None:
     assert len(names_in(tmp_path)) == 2
 
 
+def test_directories_below_are_swept_too_and_links_to_others_are_not(tmp_path: Path) -> None:
+    table, other = tmp_path / "table", tmp_path / "other"
+    for folder in (table, table / "p=1" / ".hidden", other):
+        folder.mkdir(parents=True)
+        (folder / ".x.0123456789abcdef0123456789abcdef.tmp").touch()
+    (table / "link").symlink_to(other)
+
+    assert LocalStore(str(table)).sweep("", before_ms=2**60) == 2
+    assert [path.name for path in other.iterdir()] == [".x.0123456789abcdef0123456789abcdef.tmp"]
+
+
 def test_a_file_that_was_published_under_its_name_stays_when_its_second_name_goes(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"whole")
     os.link(tmp_path / "log", tmp_path / ".log.0123456789abcdef0123456789abcdef.tmp")

@@ -37,10 +37,11 @@ HOUSE: Mapping[str, Room] = {
     "log": Room(rooms=_names("errors model"), packages=_names("pyarrow"), pure=True),
     "delta": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow pyroaring"), pure=True),
     "indextables": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow fastavro"), pure=True),
-    "store": Room(rooms=_names("errors"), packages=_names("fsspec watchfiles pyarrow")),
+    "catalog": Room(rooms=_names("errors")),
+    "store": Room(rooms=_names("errors catalog"), packages=_names("fsspec s3fs gcsfs azure watchfiles pyarrow")),
     "data": Room(rooms=_names("errors model indextables"), packages=_names("pyarrow pyroaring duckdb sqlglot tantivy")),
     "feed": Room(
-        rooms=_names("_version errors model log delta indextables store data"),
+        rooms=_names("_version errors model log delta indextables catalog store data"),
         packages=_names("pyarrow orjson pyroaring sqlglot"),
     ),
     "spark": Room(

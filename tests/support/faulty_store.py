@@ -50,14 +50,15 @@ class StoreCall(NamedTuple):
 class Fault:
     """What happens at the `at`-th call (from 1) of `operation` (None: of any) whose name contains `name`.
 
-    before: StoreError, and nothing was done. after: it was done, then StoreError: the answer is lost. short: a read
-    gives the first half of its bytes, a listing all but its last entry. Where there is a `hook`, it is called before or
+    before: StoreError, and nothing was done. after: it was done, then StoreError: the answer is lost. again: a put was
+    done, its answer was lost, and it is sent again. short: a read gives the first half of its bytes, a listing all but
+    its last entry. Where there is a `hook`, it is called before or
     after the operation in place of the error: it may wait, run another writer, or raise any error.
     """
 
     operation: Operation | None
     at: int = 1
-    when: Literal["before", "after", "short"] = "before"
+    when: Literal["before", "after", "again", "short"] = "before"
     name: str = ""
     hook: Callable[[], None] | None = None
 
@@ -66,6 +67,8 @@ class Fault:
             raise ValueError(f"calls are counted from 1: {self}")
         if self.when == "short" and self.operation not in ("read", "open_input", "list"):
             raise ValueError(f"only read, open_input and list can be short: {self}")
+        if self.when == "again" and self.operation != "put_if_absent":
+            raise ValueError(f"only put_if_absent can be sent again: {self}")
 
 
 def _forwarded(method: Callable[Concatenate[Store, P], R]) -> Callable[Concatenate[FaultyStore, P], R]:
@@ -131,10 +134,15 @@ class FaultyStore:
         with self._call("publish", name), self._inner.publish(name, within=within) as handle:
             yield handle
 
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+        with self._call("put_if_absent", name) as again:
+            if again:
+                self._inner.put_if_absent(name, data)
+            return self._inner.put_if_absent(name, data, within=within)
+
     exists = _forwarded(Store.exists)
     is_file_at_root = _forwarded(Store.is_file_at_root)
     stat = _forwarded(Store.stat)
-    put_if_absent = _forwarded(Store.put_if_absent)
     copy = _forwarded(Store.copy)
     replace = _forwarded(Store.replace)
     delete = _forwarded(Store.delete)
@@ -147,11 +155,11 @@ class FaultyStore:
 
     @contextlib.contextmanager
     def _call(self, operation: Operation, name: str) -> Iterator[bool]:
-        """Runs one call with its faults; gives whether its result is to be cut short."""
+        """Runs one call with its faults; gives whether it is cut short or sent again."""
         due = self._due(operation, name)
         for fault in (f for f in due if f.when == "before"):
             self._strike(fault, name)
-        yield any(f.when == "short" for f in due)
+        yield any(f.when in ("short", "again") for f in due)
         for fault in (f for f in due if f.when == "after"):
             self._strike(fault, name)
 

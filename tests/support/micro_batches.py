@@ -149,11 +149,16 @@ class Checkpoint:
         return not self.ends or self._commit(len(self.ends) - 1).exists()
 
     def begin(self, end: str) -> None:
-        (self.folder / "offsets" / str(len(self.ends))).write_text(f"v1\n{{}}\n{end}", "utf-8")
+        self._put(self.folder / "offsets" / str(len(self.ends)), f"v1\n{{}}\n{end}")
         self.ends.append(end)
 
     def done(self) -> None:
-        self._commit(len(self.ends) - 1).write_text('v1\n{"nextBatchWatermarkMs":0}', "utf-8")
+        self._put(self._commit(len(self.ends) - 1), 'v1\n{"nextBatchWatermarkMs":0}')
+
+    def _put(self, path: Path, text: str) -> None:
+        """Puts a file whole, for the process may be killed."""
+        (self.folder / "unfinished").write_text(text, "utf-8")
+        (self.folder / "unfinished").replace(path)
 
     def _commit(self, batch_id: int) -> Path:
         return self.folder / "commits" / str(batch_id)

@@ -29,6 +29,17 @@ CONF: Mapping[str, str] = {
 """What every session of the tests has set; none of it is needed by tablefeed."""
 
 
+def jar_conf(jars: Path) -> dict[str, str]:
+    """What makes a session one of the Delta JAR: `jars` has it and what it needs."""
+    return {
+        "spark.jars": ",".join(str(jar) for jar in sorted(jars.resolve().glob("*.jar"))),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # The JAR replays a log with 50 tasks by default: seconds for a table of two commits.
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+
+
 def start_session(name: str, *, scratch: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
     """Starts the session of this process, whose files go to `scratch`; `conf` comes on top of the tests' own.
 

@@ -145,9 +145,10 @@ class Store(Protocol):
         ...
 
     def sweep(self, directory: str, *, before_ms: int) -> int:
-        """Removes files that interrupted puts left in `directory`, modified before `before_ms`; gives their number.
+        """Removes files that interrupted puts left in or below `directory`; gives their number.
 
-        Only files of this library's own puts are removed. A file that cannot be removed stays; listings leave it out.
+        Only files of this library's own puts that were modified before `before_ms` are removed. No link is followed. A
+        file that cannot be removed stays; listings leave it out.
         """
         ...
 
@@ -238,4 +239,5 @@ def check_after(name: str, within: Within | None, undo: Callable[[], None]) -> N
 def failed(operation: str, name: str, error: Exception, *, url: str) -> StoreError:
     """Gives the StoreError for a foreign `error`, to be raised from it."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
-    return StoreError(f"Could not {operation} {name or 'the root'} at {url}: {reason}.", url=url)
+    text = reason.partition("\n")[0].rstrip(".")  # Azure's errors continue with the whole answer
+    return StoreError(f"Could not {operation} {name or 'the root'} at {url}: {text}.", url=url)

@@ -28,6 +28,17 @@ class Disk:
         """Returns when what was written through or to `fd` is durable."""
         os.fsync(fd)
 
+    def file_system(self, fd: int) -> str:
+        """Names the kind of file system, such as ext4 or nfs4; empty where Linux does not say."""
+        device = os.fstat(fd).st_dev
+        try:
+            mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        except OSError:
+            return ""
+        number = f"{os.major(device)}:{os.minor(device)}"
+        kinds = [mount.partition(" - ")[2].partition(" ")[0] for mount in mounts if mount.split(" ", 3)[2] == number]
+        return kinds[-1] if kinds else ""
+
     def link(self, source: str, target: str, *, folder: int) -> None:
         """Makes `target` another name of `source`, both in the open `folder`; FileExistsError where it exists."""
         os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder)
@@ -52,6 +63,10 @@ class Folder:
             return Folder(os.open(name, _DIRECTORY, dir_fd=self.fd), self._disk)
         finally:
             self.close()
+
+    def file_system(self) -> str:
+        """Names the kind of its file system; see Disk."""
+        return self._disk.file_system(self.fd)
 
     def write_new(self, name: str, data: bytes) -> None:
         """Creates the file `name` with `data`, durable. If that fails, no file remains. The mode honours the umask."""

@@ -49,7 +49,7 @@ class LocalStore:
         self._wake = wake or Wake()
         self._settled: set[str] = set()
         self._top = self._root
-        self._has_links = False
+        self._has_links = self._is_known_disk = False
 
     @property
     def url(self) -> str:
@@ -223,14 +223,18 @@ class LocalStore:
             raise failed("delete", name, error, url=self.url) from error
 
     def sweep(self, directory: str, *, before_ms: int) -> int:
-        try:
-            with os.scandir(self._path(directory)) as entries:
-                own = [entry for entry in entries if durable.is_own_temporary(entry.name)]
-        except _ABSENT:
-            return 0
-        except OSError as error:
-            raise failed("list", directory, error, url=self.url) from error
-        return sum(_is_swept(entry, before_ms) for entry in own)
+        swept, waiting = 0, [self._path(directory)]
+        while waiting:
+            try:
+                with os.scandir(waiting.pop()) as found:
+                    entries = list(found)
+            except _ABSENT:
+                continue
+            except OSError as error:
+                raise failed("list", directory, error, url=self.url) from error
+            waiting += (entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+            swept += sum(_is_swept(entry, before_ms) for entry in entries if durable.is_own_temporary(entry.name))
+        return swept
 
     def wait(self, directory: str, *, timeout_s: float) -> bool:
         return self._wake.wait(self._path(directory), timeout_s=timeout_s)
@@ -303,6 +307,13 @@ class LocalStore:
         return created
 
     def _link(self, folder: durable.Folder, temporary: str, base_name: str) -> bool:
+        if not self._is_known_disk and folder.file_system().startswith("nfs"):
+            raise NotExclusiveError(
+                f"{self.url} is on NFS, where commits are not tested. Nothing was written. Put the table on a local "
+                "disk or an object store.",
+                url=self.url,
+            )
+        self._is_known_disk = True
         try:
             return folder.link(temporary, base_name)
         except OSError as error:
@@ -310,7 +321,7 @@ class LocalStore:
                 raise NotExclusiveError(
                     f"The file system of {self.url} has no hard links ({error.strerror}), so two writers of one "
                     "version could both succeed. Nothing was written. Put the table on a file system with hard links "
-                    "(ext4, xfs, btrfs, zfs, apfs, nfs).",
+                    "(ext4, xfs, btrfs, zfs, apfs).",
                     url=self.url,
                 ) from error
             raise

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from tablefeed.catalog import names
 from tablefeed.errors import StoreConfigError
 from tablefeed.store import options
 from tablefeed.store.address import Address, credentials, parse_address, shown
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 
 _PACKAGES = {
     "s3": '"tablefeed[s3]"',
-    "gs": "gcsfs",
-    "abfs": "adlfs",
+    "gs": '"tablefeed[gcs]"',
+    "abfs": '"tablefeed[azure]"',
     "http": "aiohttp",
     "https": "aiohttp",
 }
@@ -32,11 +34,22 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] |
     `url` is a path (a relative one is made absolute now; `~` is not expanded), a `file:` URL, which is percent-decoded,
     or any URL that fsspec knows; Hadoop's scheme names (such as `s3a`) are understood too. `storage_options` go to
     fsspec's file system; for S3 the names of object_store (`aws_access_key_id` and the like) are understood too. A
-    local store uses them for objects that a log names by URL. Raises StoreConfigError where the URL or an option is not
-    valid, or the package that the scheme needs is missing.
+    local store uses them for objects that a log names by URL. The name of a table in a catalog (vended.py) is looked up
+    there now. Raises StoreConfigError if the URL or an option is not valid, or the package that the scheme needs is
+    missing.
     """
+    if names.is_name(url):
+        from tablefeed.store.vended import open_named
+
+        return open_named(str(url), storage_options or {}, open_store)
     address = parse_address(url)
-    given = MappingProxyType(dict(storage_options or {}))
+    if address.scheme in _REFUSED:
+        raise StoreConfigError(
+            f"HDFS is not supported, and {shown(address.location)} was neither read nor written: tablefeed is not "
+            "tested with HDFS. Copy the table to a local disk, S3, Google Cloud Storage or Azure Blob Storage.",
+            url=shown(address.location),
+        )
+    given = MappingProxyType(names.without_own_options(storage_options or {}))
     options.refuse_hadoop(given, url=shown(address.location))
     open_elsewhere = functools.partial(open_store, storage_options=given)
     if address.scheme == "file":
@@ -44,19 +57,24 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] |
 
         return LocalStore(address.location, open_elsewhere=open_elsewhere)
     hidden = (*options.secrets(given), *credentials(address.location))
-    return _remote_kind(address)(
-        _filesystem(address, given, hidden), address.location, open_elsewhere=open_elsewhere, hidden=hidden
-    )
+    filesystem = _filesystem(address, given, hidden)
+    return _remote_kind(address.scheme)(filesystem, address.location, open_elsewhere=open_elsewhere, hidden=hidden)
 
 
-def _remote_kind(address: Address) -> type[FsspecStore]:
-    if address.scheme == "s3":
-        from tablefeed.store.s3 import S3Store
+_REFUSED = ("hdfs", "webhdfs", "swebhdfs", "viewfs", "arrow_hdfs")
 
-        return S3Store
-    from tablefeed.store.remote import FsspecStore
+_KINDS = {
+    "s3": ("tablefeed.store.s3", "S3Store"),
+    "gs": ("tablefeed.store.gcs", "GcsStore"),
+    "abfs": ("tablefeed.store.azure", "AzureStore"),
+}
+"""The stores that can be written, by scheme; any other is read through fsspec."""
 
-    return FsspecStore
+
+def _remote_kind(scheme: str) -> type[FsspecStore]:
+    module, name = _KINDS.get(scheme, ("tablefeed.store.remote", "FsspecStore"))
+    kind: type[FsspecStore] = getattr(importlib.import_module(module), name)
+    return kind
 
 
 def _filesystem(address: Address, given: Mapping[str, str], hidden: Iterable[str]) -> Any:  # Any: fsspec has no types
@@ -66,6 +84,11 @@ def _filesystem(address: Address, given: Mapping[str, str], hidden: Iterable[str
     import fsspec
 
     try:
+        if address.scheme == "gs":
+            # The class that fsspec finds also asks another service (gRPC) for the kind of each bucket.
+            from gcsfs.core import GCSFileSystem
+
+            return GCSFileSystem(use_listings_cache=False, **arguments)
         return fsspec.url_to_fs(address.location, use_listings_cache=False, **arguments)[0]
     except ImportError as error:
         package = _PACKAGES.get(address.scheme)

@@ -1,6 +1,6 @@
 """Translates users' storage options into the arguments of fsspec's file systems. Pure; opens nothing.
 
-For S3 the option names of object_store (delta-rs) are understood, in upper or lower case. Other options are passed on
+The option names of object_store (delta-rs) are understood, in upper or lower case. Other options are passed on
 unchanged. Hadoop's options are refused, and the error names ours.
 """
 
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from tablefeed.errors import StoreConfigError
 
@@ -21,8 +23,28 @@ _S3 = {
     "aws_profile": "profile",
     "aws_skip_signature": "anon",
 }
+_GCS = {
+    "google_service_account": "token",
+    "google_service_account_path": "token",
+    "google_service_account_key": "token",
+    "google_application_credentials": "token",
+    "google_base_url": "endpoint_url",
+}
+_AZURE = {
+    "azure_storage_account_name": "account_name",
+    "azure_storage_account_key": "account_key",
+    "azure_storage_access_key": "account_key",
+    "azure_storage_sas_token": "sas_token",
+    "azure_storage_sas_key": "sas_token",
+    "azure_storage_client_id": "client_id",
+    "azure_storage_client_secret": "client_secret",
+    "azure_storage_tenant_id": "tenant_id",
+}
+_CLOUDS = {"s3": ("aws_", _S3), "gs": ("google_", _GCS), "abfs": ("azure_", _AZURE)}
+"""By scheme, how object_store's own names begin, and those that are understood."""
+
 _S3_CLIENT = {"aws_region": "region_name", "aws_default_region": "region_name", "region": "region_name"}
-_S3_WITHOUT_EFFECT = {
+_WITHOUT_EFFECT = {
     "aws_allow_http",  # the endpoint's scheme says it
     "allow_http",
     "aws_s3_allow_unsafe_rename",  # nothing is renamed
@@ -34,6 +56,9 @@ _HADOOP = {
     "endpoint": "aws_endpoint_url",
     "endpoint.region": "aws_region",
 }
+_SECRET_PART = re.compile(
+    r"""(?:AccountKey=|SharedAccessSignature=|sig=|"[a-z_]*(?:key|secret|token)"\s*:\s*")([^";&]+)"""
+)
 _SECRET_WORDS = ("key", "secret", "token", "password", "sas", "credential", "connection")
 
 
@@ -54,42 +79,41 @@ def for_fsspec(scheme: str, options: Mapping[str, object], *, url: str) -> dict[
     """Gives the keyword arguments of fsspec's file system for `scheme`.
 
     The text true or false becomes a bool, and a JSON object a dict: fsspec expects these, but options are text. Raises
-    StoreConfigError for an AWS option that is not known.
+    StoreConfigError for an unknown option that begins like object_store's.
     """
     typed = {name: _typed(name, value, url=url) for name, value in options.items()}
-    return _for_s3(typed, url=url) if scheme == "s3" else typed
+    return _for_cloud(scheme, typed, url=url) if scheme in _CLOUDS else typed
 
 
 def secrets(options: Mapping[str, object]) -> tuple[str, ...]:
-    """Gives the values that no text may show, longest first."""
+    """Gives the values that no text may show, longest first, with the secret parts of connection strings and JSON."""
     named = {value for name, value in options.items() if any(word in name.lower() for word in _SECRET_WORDS)}
-    found = {value for value in named if isinstance(value, str) and value}
+    texts = {value for value in named if isinstance(value, str) and value}
+    parts = {part for text in texts for part in _SECRET_PART.findall(text)}
+    found = {*texts, *parts, *map(unquote, parts)}
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 
-def _for_s3(options: Mapping[str, object], *, url: str) -> dict[str, object]:
+def _for_cloud(scheme: str, options: Mapping[str, object], *, url: str) -> dict[str, object]:
+    prefix, known = _CLOUDS[scheme]
     arguments: dict[str, object] = {}
     client: dict[str, object] = {}
     for name, value in options.items():
         lowered = name.lower()
-        if lowered in _S3:
-            arguments[_S3[lowered]] = value
-        elif lowered in _S3_CLIENT:
+        if lowered in known:
+            arguments[known[lowered]] = value
+        elif scheme == "s3" and lowered in _S3_CLIENT:
             client[_S3_CLIENT[lowered]] = value
-        elif lowered.startswith("aws_") and lowered not in _S3_WITHOUT_EFFECT:
-            raise _unknown(name, url=url)
-        elif lowered not in _S3_WITHOUT_EFFECT:
+        elif lowered.startswith(prefix) and lowered not in _WITHOUT_EFFECT:
+            near = difflib.get_close_matches(lowered, [*known, *(_S3_CLIENT if scheme == "s3" else ())], n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise StoreConfigError(f"The storage option {name!r} for {url} is not known.{hint}", url=url)
+        elif lowered not in _WITHOUT_EFFECT:
             arguments[name] = value
     if client:
         given = arguments.get("client_kwargs")
         arguments["client_kwargs"] = {**client, **(given if isinstance(given, dict) else {})}
     return arguments
-
-
-def _unknown(name: str, *, url: str) -> StoreConfigError:
-    near = difflib.get_close_matches(name.lower(), [*_S3, *_S3_CLIENT], n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return StoreConfigError(f"The storage option {name!r} for {url} is not known.{hint}", url=url)
 
 
 def _typed(name: str, value: object, *, url: str) -> object:

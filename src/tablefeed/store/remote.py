@@ -1,4 +1,4 @@
-"""Any fsspec file system as a store to read from. Writing is refused; only S3 (s3.py) can be written.
+"""Any fsspec file system as a store to read from. Writing is refused; the object stores (objects.py) can be written.
 
 On many of them fsspec's exclusive create first checks and then writes, so two writers can both succeed.
 """
@@ -80,20 +80,21 @@ class FsspecStore:
         """Gives an object's bytes by one request for its range; see Store."""
         if (other := self._elsewhere.find(name)) is not None:
             return other[0].read(other[1], start=start, end=end)
-        if end is not None and end <= start and self.exists(name):
+        if end is not None and end <= start:
+            if not self.exists(name):
+                raise ObjectNotFoundError(url=self.url, name=name)
             return b""
         try:
             with self._translated("read", name):
-                data: bytes = self._fs.cat_file(self._path(name), start=start or None, end=end)
+                return self._fetch(name, start, end)
         except ObjectNotFoundError:
             raise
         except StoreError:
-            # An object store refuses a range that begins at the object's end or after it.
-            entry = self.stat(name) if start else None
+            # An object store refuses a range that begins at the object's end or after it: of an empty one, any range.
+            entry = self.stat(name) if start or end is not None else None
             if entry is None or start < entry.size_bytes:
                 raise
             return b""
-        return data
 
     def stat(self, name: str) -> Entry | None:
         if (other := self._elsewhere.find(name)) is not None:
@@ -112,14 +113,22 @@ class FsspecStore:
         if (other := self._elsewhere.find(name)) is not None:
             return other[0].open_input(other[1])
         with self._translated("open", name):
-            file = self._fs.open(self._path(name), "rb")
+            file = self._open(name)
         return io.BufferedReader(_Translated(file, lambda: self._translated("read", name)))
 
-    def _refused(self, *_: Any, **__: Any) -> Any:  # Any: S3Store overrides it as each of the methods below
+    def _fetch(self, name: str, start: int, end: int | None) -> bytes:
+        data: bytes = self._fs.cat_file(self._path(name), start=start or None, end=end)
+        return data
+
+    def _open(self, name: str) -> Any:
+        return self._fs.open(self._path(name), "rb")
+
+    def _refused(self, *_: Any, **__: Any) -> Any:  # Any: ObjectStore overrides it as each of the methods below
         """Raises NotExclusiveError: no name can be written or deleted."""
         raise NotExclusiveError(
             f"The store at {self.url} can be read but not written: two writers of one version could both succeed "
-            "there, and a commit would be lost. Nothing was written. Write to a local path or to S3.",
+            "there, and a commit would be lost. Nothing was written. Write to a local path, S3, Google Cloud Storage "
+            "or Azure Blob Storage.",
             url=self.url,
         )
 

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tablefeed
-from support.s3 import Gateway
+from support.gateway import Gateway
 from support.writers import all_at_once, by_tablefeed
 from tablefeed.errors import NotExclusiveError
 from tablefeed.model.outcome import Committed

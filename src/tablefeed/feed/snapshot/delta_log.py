@@ -93,6 +93,8 @@ class DeltaLog(TablePlace):
     directory = names.LOG_DIR
     _listed: LogSegment | None = None
     """The last segment: the names of its files, without their contents."""
+    knows_ratified = False
+    """Whether `store` has the commits that the catalog of the table has ratified, and no other (catalog_log.py)."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
         """See `TableLog`."""
@@ -121,7 +123,11 @@ class DeltaLog(TablePlace):
                 raise
             self._listed = None  # a file of it is gone: the listing says what the log has now
             return self._load(version, read)
-        return self.snapshot(at, facts, unreadable=segments.without, reading=reading)
+        snapshot = self.snapshot(at, facts, unreadable=segments.without, reading=reading)
+        if self.knows_ratified and version is None:  # an earlier version may be from before the catalog managed them
+            with naming(self.url):
+                features.check_managed(snapshot.protocol)
+        return snapshot
 
     def segments(self, version: Version | None = None, without: frozenset[str] = frozenset()) -> NextBest[LogSegment]:
         """Gives what `segment` gives, and others where log files turn out to be unreadable."""
@@ -243,7 +249,7 @@ class DeltaLog(TablePlace):
     @naming_its_table
     def check_readable(self, protocol: Protocol, metadata: Metadata) -> None:
         """See `TableLog`."""
-        features.check_readable(protocol, metadata)
+        features.check_readable(protocol, metadata, knows_ratified=self.knows_ratified)
 
     def records_changes(self, metadata: Metadata) -> bool:
         """See `TableLog`."""

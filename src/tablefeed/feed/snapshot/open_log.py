@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tablefeed.catalog import names as catalog_names
 from tablefeed.delta import names as delta_names
 from tablefeed.errors import TableError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -27,11 +28,13 @@ def open_log(
     """Gives the log at `location`, a path or URL as users write them; Delta's where both logs exist.
 
     Only the format is looked up here. Where no log exists, the format is `table_format`, or Delta if that is None.
-    Raises TableError where `table_format` is given and the existing table has the other format.
+    Raises TableError where `table_format` is given and the existing table has the other format. A table that a catalog
+    names is a Delta table.
     """
     options = dict(storage_options or {})
-    store = open_store(location, for_store(options))
-    found = format_at(store)
+    named = _named_log(location, options) if catalog_names.is_name(location) else None
+    store = open_store(location, for_store(options)) if named is None else named.store
+    found = format_at(store) if named is None else TableFormat.DELTA
     if found is not None and table_format not in (None, found):
         raise TableError(
             f"{store.url} is {_NAMES[found]} table, not {_NAMES[table_format]} one. Nothing was written. Leave the "
@@ -39,6 +42,8 @@ def open_log(
             url=store.url,
             error_class="TABLEFEED_OTHER_FORMAT",
         )
+    if named is not None:
+        return named
     if (found or table_format) is not TableFormat.INDEXTABLES:
         return DeltaLog(store, location=location, storage_options=options)
     from tablefeed.feed.snapshot.index_log import IndexTablesLog
@@ -61,6 +66,15 @@ def open_maintained(location: str, storage_options: Mapping[str, str] | None = N
         features=("indextables maintenance",),
         error_class="INDEXTABLES_MAINTENANCE_UNSUPPORTED",
     )
+
+
+def _named_log(location: str, options: dict[str, str]) -> DeltaLog:
+    from tablefeed.feed.snapshot.catalog_log import open_catalog_log
+
+    store, pinned = open_catalog_log(location, for_store(options))
+    log = DeltaLog(store, location=location, storage_options={**options, **pinned})
+    log.knows_ratified = store.table.is_managed
+    return log
 
 
 _NAMES = {TableFormat.DELTA: "a Delta", TableFormat.INDEXTABLES: "an IndexTables"}

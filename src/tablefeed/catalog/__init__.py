@@ -1,0 +1,1 @@
+"""What the name of a table means in a catalog: its location, credentials, commits. Opens no table."""

@@ -1,0 +1,412 @@
+"""Object stores that can also be written: puts are exclusive by a condition, and durable when the server answers.
+
+The server refuses a put with the condition where the object exists. Some servers that imitate a cloud ignore the
+condition. On such a server two writers of one version would both succeed, so writing to it is refused. Each process
+tests this before its first write to a bucket, with an object of its own.
+
+s3.py, gcs.py and azure.py send the requests of one cloud each; what the answers mean is decided here.
+"""
+# ruff: noqa: D102 - see Store
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+import time
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, ClassVar
+from weakref import WeakKeyDictionary
+
+from fsspec.asyn import sync
+from fsspec.exceptions import FSTimeoutError
+from fsspec.spec import AbstractBufferedFile
+
+from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
+from tablefeed.store.base import Entry, Store, Within, check_after, failed, own_name, streamed
+from tablefeed.store.remote import FsspecStore
+
+PART_BYTES = 8 * 2**20
+"""The size of one part of an upload, which is kept in memory. S3 takes 10,000 parts, so files of up to 80 GB."""
+
+RENEWALS = 3
+"""How often one request is sent again with renewed credentials, after the server refused them as expired."""
+
+COPIES_AT_ONCE = 16
+"""Objects that are copied at the same time."""
+
+DEADLINE_S = 300.0
+"""The longest time for one request with its repetitions, which is also enough for a large object on a slow network."""
+
+_READING = ("look at", "read", "open", "copy")
+
+_exclusive: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""The buckets that passed the test in this process, by file system. Each set of options has its own file system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One answer to a listing: objects as (key, size, time), and the keys of directories.
+
+    `following` asks for the next page; None after the last.
+    """
+
+    objects: Sequence[tuple[str, int, object]]
+    directories: Sequence[str]
+    following: Any  # what the cloud gives for it
+
+
+class ObjectStore(FsspecStore):
+    """Implements `tablefeed.store.base.Store` below the URL of a bucket; `filesystem` is fsspec's for the cloud.
+
+    A request that the server throttles, whose answer is lost or whose credentials have expired is sent again. After
+    `DEADLINE_S` at the latest it fails with an error that names the object. If the answer to a successful put was lost,
+    the repeated put gives False, as if another writer had won. Read the object to see whose it is.
+    """
+
+    condition: ClassVar[str]
+    """The condition of a put that creates, as an error names it."""
+
+    tries: ClassVar[int]
+    """The most times that one request is sent here; the cloud's own client may repeat it besides."""
+
+    _deadline_s = DEADLINE_S
+
+    @abstractmethod
+    def _page(self, prefix: str, start: str, following: Any) -> Page:
+        """Lists what is directly below `prefix`. The listing may begin before the base name `start`, not after it."""
+
+    @abstractmethod
+    def _head(self, key: str) -> tuple[int, object]:
+        """Gives an object's size and time; raises FileNotFoundError where there is none."""
+
+    @abstractmethod
+    def _put(self, key: str, data: bytes, *, once: bool) -> None:
+        """Sets an object. With `once`, an existing object is an error for which `_is_taken` is true."""
+
+    @abstractmethod
+    def _remove(self, key: str) -> None:
+        """Deletes an object; a missing one is no error."""
+
+    @abstractmethod
+    def _upload(self, key: str) -> Any:
+        """Opens an upload in parts: a file with `write`, `discard`, and a `close` that creates as `_put(once)`."""
+
+    def _is_taken(self, error: Exception) -> bool:
+        """Whether a put with the condition was refused since the object exists."""
+        return isinstance(error, FileExistsError)
+
+    def _may_pass(self, error: Exception) -> bool:  # noqa: ARG002 - others know such errors
+        """Whether the same request may succeed a moment later."""
+        return False
+
+    def _is_expired(self, error: Exception) -> bool:  # noqa: ARG002 - others know such errors
+        """Whether the server refused the credentials, and may accept newer ones."""
+        return False
+
+    def _renew(self) -> None:
+        """Makes the client get its credentials again from their source."""
+
+    def _open(self, name: str) -> Any:
+        size_bytes, _ = self._head(self._key(name))
+        fetch = functools.partial(self._fetch, name)
+        return Ranges(fetch, filesystem=self._fs, path=self._path(name), size_bytes=size_bytes)
+
+    def _copied(self, key: str, source: ObjectStore, source_key: str, size_bytes: int) -> bool:  # noqa: ARG002
+        """Lets the server copy an object of the same credentials; False where it cannot."""
+        return False
+
+    def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+        """Yields the objects in `directory` from `start` on, requesting no others where the cloud can; see Store."""
+        for prefix, page in self._pages(directory, start):
+            for key, size_bytes, modified in page.objects:
+                base_name = key.removeprefix(prefix)
+                if base_name and base_name >= start:
+                    yield self._entry(base_name, {"size": size_bytes, "LastModified": modified})
+
+    def directories(self, directory: str) -> Iterator[str]:
+        for prefix, page in self._pages(directory):
+            for key in page.directories:
+                if base_name := key.removeprefix(prefix).rstrip("/"):
+                    yield base_name
+
+    def stat(self, name: str) -> Entry | None:
+        """Gives an object's entry by one request; see Store."""
+        if (other := self._elsewhere.find(name)) is not None:
+            return other[0].stat(other[1])
+        try:
+            with self._translated("look at", name):
+                size_bytes, modified = self._head(self._key(name))
+        except ObjectNotFoundError:
+            return None
+        return self._entry(name, {"size": size_bytes, "LastModified": modified})
+
+    def is_file_at_root(self) -> bool:
+        return bool(self._key("")) and self.stat("") is not None
+
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+        """Creates an object whole and only once; see Store. There are no directories: of `within` only `check` is used.
+
+        The name is free or taken when the server says so, however often the request was sent.
+        """
+        own_name(name, url=self.url)
+        self._refuse_unless_exclusive()
+        if within is not None:
+            within.check()
+        created = self._put_if_absent(name, data)
+        if created:
+            check_after(name, within, lambda: self.delete(name))
+        return created
+
+    @contextlib.contextmanager
+    def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:  # noqa: ARG002 - none is made
+        """Gives a buffered upload in parts, which becomes an object when the block ends; see Store."""
+        own_name(name, url=self.url)
+        self._refuse_unless_exclusive()
+        if self.exists(name):
+            raise StoreError(f"Could not create {name} at {self.url}: it exists.", url=self.url)
+        with self._uploaded(name) as upload:
+            yield upload
+
+    @contextlib.contextmanager
+    def publish(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
+        """Gives a buffered upload for an object that others may create with the same bytes; see Store."""
+        own_name(name, url=self.url)
+        self._refuse_unless_exclusive()
+        with self._uploaded(name, may_exist=True) as upload:
+            yield upload
+            if within is not None:
+                within.check()
+        if upload.created:
+            check_after(name, within, lambda: self.delete(name))
+
+    def copy(self, names: Sequence[str], source: Store) -> None:
+        """Lets the server copy objects that are read with the same credentials, and sends the others; see Store."""
+        for name in names:
+            own_name(name, url=self.url)
+        self._refuse_unless_exclusive()
+        if not isinstance(source, ObjectStore) or source._fs is not self._fs:  # noqa: SLF001 - its own class
+            streamed(self, names, source, at_once=COPIES_AT_ONCE)
+            return
+
+        def left(name: str) -> str | None:
+            found = source.stat(name)
+            if found is None:
+                raise ObjectNotFoundError(url=source.url, name=name)
+            with self._translated("copy", name):
+                done = self._copied(self._key(name), source, source._key(name), found.size_bytes)  # noqa: SLF001
+            return None if done else name
+
+        with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
+            to_send = [name for name in pool.map(left, names) if name is not None]
+        streamed(self, to_send, source, at_once=COPIES_AT_ONCE)
+
+    def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
+        """Sets an object's content, which the server does atomically; see Store."""
+        own_name(name, url=self.url)
+        if within is not None:
+            within.check()
+        with self._translated("replace", name):
+            self._put(self._key(name), data, once=False)
+        check_after(name, within, lambda: self.delete(name))
+
+    def delete(self, name: str) -> None:
+        own_name(name, url=self.url)
+        with self._translated("delete", name):
+            self._remove(self._key(name))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("A store is opened where it is used: a pickle of it would hold its credentials.")
+
+    @property
+    def _bucket(self) -> str:
+        return self._root.partition("/")[0]
+
+    def _key(self, name: str) -> str:
+        return self._path(name).partition("/")[2]
+
+    def _pages(self, directory: str, start: str = "") -> Iterator[tuple[str, Page]]:
+        prefix, following = f"{self._key(directory)}/".removeprefix("/"), None
+        while True:
+            with self._translated("list", directory):
+                page = self._page(prefix, start, following)
+            yield prefix, page
+            following = page.following
+            if not following:
+                return
+
+    def _request(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # Any: the clients have no types
+        """Awaits `call`, which sends one request, and repeats it while `_may_pass`; all within the deadline."""
+        end_s = time.monotonic() + self._deadline_s
+        renewals = RENEWALS
+        for attempt in range(self.tries):
+            try:
+                return sync(self._fs.loop, call, *args, timeout=max(end_s - time.monotonic(), 0.1), **kwargs)
+            except FSTimeoutError as error:
+                text = f"no answer within {self._deadline_s:g} s, so whether it was done is unknown"
+                raise TimeoutError(text) from error
+            except Exception as error:
+                pause_s = random.uniform(0, 0.05 * 2**attempt)  # noqa: S311 - no secret
+                expired = self._is_expired(error)
+                renewals -= expired
+                last = attempt == self.tries - 1 or time.monotonic() + pause_s > end_s or renewals < 0
+                if expired and last:
+                    raise PermissionError(f"the server refuses the credentials, also renewed ones: {error}") from error
+                if last or not (expired or self._may_pass(error)):
+                    raise
+            self._sleep(pause_s)
+            if expired:
+                self._renew()
+        raise AssertionError("the last attempt returns or raises")
+
+    @contextlib.contextmanager
+    def _translated(self, operation: str, name: str) -> Iterator[None]:
+        """Raises our errors. Where no object is read, "not found" means that the bucket is missing."""
+        try:
+            with super()._translated(operation, name):
+                yield
+        except ObjectNotFoundError as error:
+            if operation in _READING or error.name != name:
+                raise
+            gone = FileNotFoundError(f"there is no bucket or container {self._bucket}")
+            raise failed(operation, name, gone, url=self.url) from error
+
+    @contextlib.contextmanager
+    def _uploaded(self, name: str, *, may_exist: bool = False) -> Iterator[Any]:  # Any: an _Upload, used as a file
+        with self._translated("create", name):
+            file = self._upload(self._key(name))
+        upload = _Upload(file, lambda: self._translated("write", name))
+        try:
+            yield upload
+            with self._translated("write", name):
+                size_bytes = file.tell()
+                try:
+                    file.close()
+                except Exception as error:
+                    taken = self._is_taken(error)
+                    if not (taken or isinstance(error, FileNotFoundError)):
+                        raise
+                    upload.created = False
+                    # The upload has ended, or the name is taken. Nobody else knows the name: our own answer was lost.
+                    if not (taken and may_exist) and self._head(self._key(name))[0] != size_bytes:
+                        raise
+        except BaseException as error:
+            with contextlib.suppress(Exception):
+                file.discard()
+            if isinstance(error, OSError):
+                with self._translated("write", name):
+                    raise
+            raise
+        finally:
+            file.closed = True  # otherwise garbage collection would send the failed upload
+
+    def _put_if_absent(self, name: str, data: bytes) -> bool:
+        with self._translated("put", name):
+            try:
+                self._put(self._key(name), data, once=True)
+            except Exception as error:
+                if not self._is_taken(error):
+                    raise
+                return False
+            return True
+
+    def _refuse_unless_exclusive(self) -> None:
+        proven = _exclusive.setdefault(self._fs, set())
+        if self._bucket in proven:
+            return
+        probe = f"_tablefeed_exclusive_{uuid.uuid4()}"  # hidden from Spark's listings and from VACUUM
+        try:
+            self._put_if_absent(probe, b"1")
+            if self._put_if_absent(probe, b"2"):
+                raise NotExclusiveError(
+                    f"The server of {self.url} ignores '{self.condition}', so two writers of one version could both "
+                    "succeed. Nothing was written. Use a server that supports it, such as the cloud's own, or write "
+                    "to a local path.",
+                    url=self.url,
+                )
+        finally:
+            with contextlib.suppress(StoreError):
+                self.delete(probe)
+        proven.add(self._bucket)
+
+
+@dataclass(slots=True)
+class _Upload:
+    """An upload in parts as a file that raises our errors: a part is sent while it is written."""
+
+    _file: Any  # of the cloud
+    _translated: Callable[[], AbstractContextManager[None]]
+    created: bool = True  # False where the name was taken
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._file.closed)
+
+    def write(self, data: bytes) -> int:
+        with self._translated():
+            return int(self._file.write(data))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def flush(self) -> None:
+        """Does nothing, as `close`: the object appears whole when the block ends."""
+
+    def close(self) -> None:
+        """See `flush`."""
+
+
+class Ranges(AbstractBufferedFile):  # type: ignore[misc]  # fsspec publishes no types
+    """An object as a file that reads ahead, by requests for ranges of a known size."""
+
+    def __init__(self, read: Callable[[int, int], bytes], *, filesystem: Any, path: str, size_bytes: int) -> None:
+        self._read = read
+        ahead = getattr(filesystem, "default_block_size", "default")  # an option of some clients
+        super().__init__(filesystem, path, size=size_bytes, block_size=ahead)
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return self._read(start, end) if start < end else b""
+
+
+class Parts:
+    """An upload in parts. What fits into one part is an ordinary put; either way the object is created only once."""
+
+    def __init__(self, put: Callable[[bytes], None]) -> None:
+        self._put = put
+        self._buffer = bytearray()
+        self._sent_bytes = 0
+        self.closed = False
+
+    @abstractmethod
+    def _send(self, part: bytes, *, is_last: bool) -> None:
+        """Sends the next part; the last one creates the object."""
+
+    def discard(self) -> None:
+        """Lets the server forget the parts."""
+
+    def write(self, data: bytes) -> int:
+        """Takes bytes, and sends each part that is full and not the last."""
+        self._buffer += data
+        while len(self._buffer) > PART_BYTES:
+            self._send(bytes(self._buffer[:PART_BYTES]), is_last=False)
+            self._sent_bytes += PART_BYTES
+            del self._buffer[:PART_BYTES]
+        return len(data)
+
+    def tell(self) -> int:
+        return self._sent_bytes + len(self._buffer)
+
+    def close(self) -> None:
+        """Creates the object."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._sent_bytes:
+            self._send(bytes(self._buffer), is_last=True)
+        else:
+            self._put(bytes(self._buffer))

@@ -1,0 +1,71 @@
+"""Spark on tables that a catalog names: streams from one to the next, and the token in no file that they write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark.streams import grow, ids_by_delta_rs
+from support.unity import TOKEN, FakeCatalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_stream_reads_one_table_by_its_name_and_writes_another(
+    spark: SparkSession, tmp_path: Path, catalog: FakeCatalog
+) -> None:
+    grow(tmp_path / "orders", [1, 2], [3])
+    catalog.register("main.sales.orders", f"file://{tmp_path}/orders")
+    catalog.register("main.sales.copy", f"file://{tmp_path}/copy")
+    options = {f"storage.{name}": value for name, value in catalog.options.items()}
+    checkpoint = tmp_path / "checkpoint"
+
+    def run() -> None:
+        stream = spark.readStream.format("tablefeed").options(**options).load("uc://main.sales.orders")
+        writer = stream.writeStream.format("tablefeed").options(**options).option("checkpointLocation", str(checkpoint))
+        query = writer.trigger(availableNow=True).start("uc://main.sales.copy")
+        query.awaitTermination()
+
+    run()
+    grow(tmp_path / "orders", [4])
+    run()
+
+    assert ids_by_delta_rs(tmp_path / "copy") == [1, 2, 3, 4]
+    rows = spark.read.format("tablefeed").options(**options).load("uc://main.sales.`copy`").collect()
+    assert sorted(row.id for row in rows) == [1, 2, 3, 4]
+    written = [path for folder in ("checkpoint", "copy") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    assert [path for path in written if TOKEN.encode() in path.read_bytes()] == []
+
+
+def test_a_stream_of_a_managed_table_delivers_commits_before_they_are_published(
+    spark: SparkSession, tmp_path: Path, catalog: FakeCatalog
+) -> None:
+    table = tmp_path / "orders"
+    grow(table, [1], [2], [3])
+    log = table / "_delta_log"
+    first = (log / f"{0:020d}.json").read_text(encoding="utf-8")
+    (log / f"{0:020d}.json").write_text(managed(first), encoding="utf-8")
+    staged = f"{2:020d}.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
+    (log / "_staged_commits").mkdir()
+    (log / f"{2:020d}.json").rename(log / "_staged_commits" / staged)
+    catalog.manage("main.sales.orders", f"file://{table}", 2, v2=staged)
+    options = {f"storage.{name}": value for name, value in catalog.options.items()}
+
+    stream = spark.readStream.format("tablefeed").options(**options).load("uc://main.sales.orders")
+    query = stream.writeStream.format("memory").queryName("managed").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+
+    assert sorted(row.id for row in spark.table("managed").collect()) == [1, 2, 3]
+
+
+def managed(first_commit: str) -> str:
+    """The first commit of a table, with the protocol of one whose commits a catalog manages."""
+    lines = [line for line in first_commit.splitlines() if '"protocol"' not in line]
+    features = '"readerFeatures":["catalogManaged"],"writerFeatures":["catalogManaged"]'
+    lines.append('{"protocol":{"minReaderVersion":3,"minWriterVersion":7,' + features + "}}")
+    return "\n".join(lines) + "\n"

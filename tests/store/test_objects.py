@@ -1,0 +1,402 @@
+"""Every object store through what users set: written exclusively, whatever becomes of a request; or refused."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.gateway import Gateway
+from support.object_stores import BEHIND_GATEWAYS, EACH_OBJECT_STORE
+from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
+from tablefeed.store import Store, open_store
+from tablefeed.store.objects import PART_BYTES, RENEWALS, ObjectStore
+
+EACH = pytest.mark.parametrize("object_store", EACH_OBJECT_STORE, indirect=True)
+EACH_BEHIND_A_GATEWAY = pytest.mark.parametrize("object_store", BEHIND_GATEWAYS, indirect=True)
+
+
+def writer(gateway: Gateway) -> ObjectStore:
+    store = open_store(gateway.url("t"), gateway.options)
+    assert isinstance(store, ObjectStore)
+    return store
+
+
+def is_put(told: str, name: str) -> bool:
+    return told.startswith(("PUT", "POST")) and name in unquote(told)
+
+
+def once(name: str) -> Callable[[str], bool]:
+    """Says yes to the first put of `name`."""
+    left = [name]
+    return lambda told: bool(left) and is_put(told, left[0]) and bool(left.pop())
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_a_look_at_what_is_absent_is_one_request_as_is_a_put(object_store: Gateway) -> None:
+    store = writer(object_store)
+    store.put_if_absent("log/0.json", b"x")
+    object_store.requests.clear()
+
+    assert not store.exists("log/1.json")
+    assert store.put_if_absent("log/1.json", b"x")
+    assert not store.put_if_absent("log/1.json", b"x")
+
+    assert [request.partition(" ")[0] for request in object_store.requests[1:]] in (["PUT"] * 2, ["POST"] * 2)
+    assert len(object_store.requests) == 3
+
+
+@EACH
+def test_directories_are_what_names_of_objects_make(object_store: Gateway) -> None:
+    store = writer(object_store)
+    for name in ("a", "p=b/1", "p=a b/q=%3A/2", "_delta_log/4"):
+        store.replace(name, b"x")
+
+    assert list(store.directories("")) == ["_delta_log", "p=a b", "p=b"]
+    assert list(store.directories("p=a b")) == ["q=%3A"]
+    assert list(store.directories("none")) == []
+
+
+@EACH
+@pytest.mark.parametrize("name", ["a%20b", "a b+c", "über/ß", "p=a%25b %3A/x", "#1?", "a?versionid=1", "'q'", "a 🦆"])
+def test_names_are_taken_literally(object_store: Gateway, name: str) -> None:
+    store = writer(object_store)
+    assert store.put_if_absent(f"t/{name}", name.encode())
+    directory, _, base_name = f"t/{name}".rpartition("/")
+
+    assert store.read(f"t/{name}") == name.encode()
+    assert [entry.name for entry in store.list(directory)] == [base_name]
+    with store.open_input(f"t/{name}") as file:
+        assert file.read() == name.encode()
+    store.delete(f"t/{name}")
+    assert not store.exists(f"t/{name}")
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_a_listing_begins_at_its_start_and_goes_on_page_by_page(object_store: Gateway) -> None:
+    store, object_store.page_entries = writer(object_store), 20
+    names = [f"{version:020}.json" for version in range(43)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: store.replace(f"log/{name}", b"x"), names))
+    store.replace("log/deeper/0.json", b"x")
+    object_store.requests.clear()
+
+    assert [entry.name for entry in store.list("log")] == names
+    assert len(object_store.requests) == 3
+    assert [entry.name for entry in store.list("log", start=names[-2])] == names[-2:]
+    assert [entry.name for entry in store.list("log", start=names[-2] + "x")] == names[-1:]
+    # Azure's listings begin at the start: docs/stores.md.
+    assert len(object_store.requests) == (9 if object_store.scheme == "abfs" else 5)
+
+
+@EACH
+@pytest.mark.every_store
+@pytest.mark.timeout(1_800)
+def test_a_listing_of_more_objects_than_one_answer_holds_gives_each_once_and_all_can_be_deleted(
+    object_store: Gateway,
+) -> None:
+    store = writer(object_store)
+    names = [f"{n:05} %.json" for n in range(5_001 if object_store.scheme == "abfs" else 1_001)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: store.replace(f"log/{name}", b"x"), names))
+
+    assert [entry.name for entry in store.list("log")] == names
+    assert [entry.name for entry in store.list("log", start=names[-2])] == names[-2:]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: store.delete(f"log/{name}"), names))
+    assert list(store.list("log")) == []
+
+
+@EACH
+@pytest.mark.parametrize("size", [0, 1, PART_BYTES, PART_BYTES + 1])
+def test_a_file_that_is_written_is_there_whole_when_its_block_ends(object_store: Gateway, size: int) -> None:
+    store = writer(object_store)
+    content = bytes(range(256)) * (size // 256 + 1)
+
+    with store.create("f") as file:
+        for begin in range(0, size, 1_000_000):
+            file.write(content[begin : min(begin + 1_000_000, size)])
+        assert not store.exists("f")
+
+    assert store.read("f") == content[:size]
+    assert store.read("f", start=size // 2) == content[size // 2 : size]
+    with store.open_input("f") as read:
+        assert read.read() == content[:size]
+
+
+@EACH
+def test_pyarrow_writes_and_reads_a_file_of_several_parts(object_store: Gateway) -> None:
+    store, table = writer(object_store), pa.table({"a": list(range(2_000_000))})
+
+    with store.create("p=1/f.parquet") as file:
+        pq.write_table(table, file, compression="none", row_group_size=500_000)
+
+    with store.open_input("p=1/f.parquet") as read:
+        assert pq.ParquetFile(read).read().equals(table)
+
+
+@EACH
+@pytest.mark.parametrize("size", [3, 2 * PART_BYTES])
+def test_of_two_that_publish_one_name_at_once_one_file_stays_whole(object_store: Gateway, size: int) -> None:
+    store = writer(object_store)
+
+    with store.publish("log/f") as first, store.publish("log/f") as second:
+        first.write(b"1" * size)
+        second.write(b"2" * size)
+        first.write(b"1" * size)
+        second.write(b"2" * size)
+
+    assert store.read("log/f") == b"2" * 2 * size
+
+
+@EACH
+def test_a_large_put_is_exclusive_too(object_store: Gateway) -> None:
+    store, data = writer(object_store), b"x" * (2 * PART_BYTES + 1)
+
+    assert store.put_if_absent("log/0.json", data)
+    assert not store.put_if_absent("log/0.json", b"y" * len(data))
+    assert store.read("log/0.json") == data
+
+
+@EACH_BEHIND_A_GATEWAY
+@pytest.mark.parametrize("size", [3, 2 * PART_BYTES])
+def test_a_put_whose_answer_was_lost_gives_false_and_its_object_is_there(object_store: Gateway, size: int) -> None:
+    store, data = writer(object_store), b"x" * size
+    seen = 0
+
+    def is_last(told: str) -> bool:
+        nonlocal seen
+        seen += is_put(told, "log/0.json") and "blockid" not in told
+        return seen == 1
+
+    object_store.loses = is_last
+
+    assert not store.put_if_absent("log/0.json", data)
+    assert store.read("log/0.json") == data
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_a_request_that_is_throttled_is_sent_again(object_store: Gateway) -> None:
+    store = writer(object_store)
+    object_store.throttles = once("log/0.json")
+
+    assert store.put_if_absent("log/0.json", b"ours")
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_a_server_that_throttles_for_good_is_an_error_that_says_so(object_store: Gateway) -> None:
+    store = open_store(object_store.url("t"), {**object_store.options, **IMPATIENT.get(object_store.scheme, {})})
+    assert store.put_if_absent("log/0.json", b"ours")
+    store._sleep = lambda _: None  # type: ignore[attr-defined]  # ObjectStore's
+    object_store.throttles = lambda _: True
+
+    with pytest.raises(StoreError, match=r"Could not put log/1.json at .*/t: .*reduce your request rate"):
+        store.put_if_absent("log/1.json", b"ours")
+
+
+IMPATIENT = {"s3": {"config_kwargs": '{"retries": {"max_attempts": 0}}'}}
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_a_part_of_a_file_that_is_throttled_for_good_is_an_error_that_names_the_file(object_store: Gateway) -> None:
+    store = open_store(object_store.url("t"), {**object_store.options, **IMPATIENT.get(object_store.scheme, {})})
+    store.put_if_absent("before", b"x")
+    store._sleep = lambda _: None  # type: ignore[attr-defined]  # ObjectStore's
+
+    def write() -> None:
+        with store.create("part-0") as file:
+            object_store.throttles = lambda told: told.startswith(("PUT", "POST"))
+            file.write(b"x" * 2 * PART_BYTES)
+
+    with pytest.raises(StoreError, match=r"Could not write part-0 at .*/t: .*reduce your request rate"):
+        write()
+
+    object_store.throttles = lambda _: False
+    assert not store.exists("part-0")
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_any_range_of_an_empty_object_is_empty_and_none_of_an_absent_one_is(object_store: Gateway) -> None:
+    store = writer(object_store)
+    store.replace("empty", b"")
+
+    for start, end in ((0, None), (0, 0), (0, 10), (5, None), (5, 10)):
+        assert store.read("empty", start=start, end=end) == b""
+        with pytest.raises(ObjectNotFoundError):
+            store.read("none", start=start, end=end)
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_a_server_that_does_not_answer_is_an_error_after_the_deadline(object_store: Gateway) -> None:
+    store = writer(object_store)
+    assert store.put_if_absent("log/0.json", b"ours")
+    store._deadline_s = 1.0
+    object_store.stalls = lambda told: is_put(told, "log/1.json")
+    begun_s = time.monotonic()
+
+    with pytest.raises(StoreError, match=r"Could not put log/1.json at .*no answer within 1 s, so whether it was done"):
+        store.put_if_absent("log/1.json", b"ours")
+
+    assert time.monotonic() - begun_s < 30
+    assert store.put_if_absent("log/2.json", b"ours")
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_a_request_whose_credentials_have_expired_is_sent_again_with_renewed_ones(object_store: Gateway) -> None:
+    store = writer(object_store)
+    object_store.expires = once("log/0.json")
+
+    assert store.put_if_absent("log/0.json", b"ours")
+    assert store.read("log/0.json") == b"ours"
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_credentials_that_have_expired_for_good_are_an_error_that_says_so(object_store: Gateway) -> None:
+    store = writer(object_store)
+    store.replace("log/0.json", b"x")
+    store._sleep = lambda _: None
+    object_store.expires = lambda _: True
+    before = len(object_store.requests)
+
+    with pytest.raises(StoreError, match=r"Could not list log at .*/t: the server refuses the credentials, also renew"):
+        list(store.list("log"))
+    with pytest.raises(StoreError, match=r"Could not read log/0.json at .*/t: the server refuses the credentials"):
+        store.read("log/0.json")
+    assert len(object_store.requests) - before == 2 * (1 + RENEWALS)
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_credentials_that_are_wrong_are_an_error_at_once_and_no_object_is_taken_for_absent(
+    object_store: Gateway,
+) -> None:
+    store = writer(object_store)
+    store.replace("log/0.json", b"x")
+    object_store.refuses = lambda _: True
+    before = len(object_store.requests)
+
+    for operation in (
+        lambda: list(store.list("log")),
+        lambda: store.exists("log/0.json"),
+        lambda: store.read("log/0.json"),
+        lambda: store.replace("log/0.json", b"y"),
+        lambda: store.delete("log/0.json"),
+    ):
+        with pytest.raises(StoreError, match=r"Could not .* at .*/t: .*([Ff]orbidden|signature is wrong)") as caught:
+            operation()
+        assert not isinstance(caught.value, ObjectNotFoundError)
+    assert len(object_store.requests) - before == 5
+
+
+@pytest.mark.parametrize("object_store", [EACH_OBJECT_STORE[-1], "azurite"], indirect=True)
+def test_a_server_that_checks_signatures_refuses_a_wrong_one_by_name(object_store: Gateway) -> None:
+    keys = ("aws_secret_access_key", "connection_string")
+    wrong = {n: v[:-5] + "AAAAA" if n in keys else v for n, v in object_store.options.items()}
+    store = open_store(object_store.url("t"), wrong)
+
+    with pytest.raises(StoreError, match=r"Could not put _tablefeed_exclusive_.* at .*/t: .*([Ss]ignature|authenti)"):
+        store.put_if_absent("log/0.json", b"x")
+    with pytest.raises(StoreError, match=r"Could not list log at .*/t: .*([Ss]ignature|authenti)"):
+        list(store.list("log"))
+
+
+@EACH
+def test_a_bucket_that_does_not_exist_is_an_error_that_names_it(object_store: Gateway) -> None:
+    absent = object_store.url("t").replace(object_store.bucket, "no-such-lake")
+    store = open_store(absent, object_store.options)
+
+    for operation in (
+        lambda: list(store.list("log")),
+        lambda: list(store.directories("")),
+        lambda: store.put_if_absent("log/0.json", b"x"),
+        lambda: store.replace("log/0.json", b"x"),
+    ):
+        with pytest.raises(StoreError, match=r"there is no bucket or container no-such-lake") as caught:
+            operation()
+        assert not isinstance(caught.value, ObjectNotFoundError)
+    with pytest.raises(StoreError, match="no-such-lake"), store.create("f"):
+        pytest.fail("the block must not run")
+
+
+@EACH_BEHIND_A_GATEWAY
+@pytest.mark.parametrize("size", [3, 2 * PART_BYTES])
+def test_a_file_whose_last_answer_was_lost_is_there(object_store: Gateway, size: int) -> None:
+    store = writer(object_store)
+    store.replace("before", b"x")
+    seen = 0
+
+    def is_last(told: str) -> bool:
+        nonlocal seen
+        seen += told.startswith(("PUT", "POST")) and "partNumber" not in told and "blockid" not in told
+        return seen == 1
+
+    with store.create("part-0") as file:
+        file.write(b"x" * size)
+        object_store.loses = is_last
+
+    assert seen > 1
+    assert store.read("part-0") == b"x" * size
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_a_server_that_passes_over_the_condition_is_refused_before_anything_is_written(object_store: Gateway) -> None:
+    object_store.passes_conditions_over = True
+    store = writer(object_store)
+    ignored = "ignores '(If-None-Match: .|ifGenerationMatch=0)'"
+
+    with pytest.raises(NotExclusiveError, match=ignored), store.create("part-0.parquet"):
+        pytest.fail("the block must not run")
+    with pytest.raises(NotExclusiveError, match=ignored):
+        store.put_if_absent("log/0.json", b"x")
+    assert list(store.list("")) == []
+    assert list(store.list("log")) == []
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_of_an_upload_whose_block_raises_nothing_appears(object_store: Gateway) -> None:
+    store = writer(object_store)
+
+    def interrupted() -> None:
+        with store.create("f") as file:
+            file.write(b"x" * 2 * PART_BYTES)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert not store.exists("f")
+    assert list(store.list("")) == []
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_no_error_log_or_pickle_shows_credentials(object_store: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    store = writer(object_store)
+    store.put_if_absent("log/0.json", b"x")
+    store._sleep, store._deadline_s = (lambda _: None), 1.0
+    texts = []
+
+    def attempt(operation: Callable[[Store], object]) -> None:
+        with pytest.raises((StoreError, TypeError)) as caught:
+            operation(store)
+        texts.append("".join(traceback.format_exception(caught.value)))
+        texts.append(repr(pickle.dumps(caught.value)))
+
+    attempt(lambda store: store.read("none"))
+    attempt(pickle.dumps)
+    object_store.stalls = lambda _: True
+    attempt(lambda store: store.put_if_absent("log/1.json", b"x"))
+    object_store.stalls = lambda _: False
+    object_store.contends = lambda _: True
+    attempt(lambda store: store.replace("log/1.json", b"x"))
+    assert store._fs is not None
+
+    shown = "\n".join([*texts, *(record.getMessage() for record in caplog.records), store.url, repr(store)])
+    assert [secret for secret in object_store.secrets if secret in shown] == []
