@@ -30,7 +30,6 @@ REFUSED_FEATURES = frozenset(
         "catalogManaged",
         "catalogOwned",  # what catalogManaged was called before it had a name
         "reader version 5 and writer version 7",
-        "variantShredding",
     }
 )
 """What a table may be refused for. A feature that comes to be handled leaves this list."""
@@ -148,9 +147,7 @@ def _features(expected: Expected) -> set[str]:
     by_sign = {"colmap": "columnMapping", "dv": "deletionVectors", "type-widening": "typeWidening"}
     signs = {feature if feature in by_sign else feature.partition("-")[0] for feature in info["features"]}
     versions = f"reader version {info['min_reader']} and writer version {info['min_writer']}"
-    # A shredded file is refused by the feature's own name, whichever preview of it the table lists.
-    listed = {feature.removesuffix("-preview") for feature in info["reader_features"]}
-    return {*info["reader_features"], *listed, *(by_sign[sign] for sign in signs & by_sign.keys()), versions}
+    return {*info["reader_features"], *(by_sign[sign] for sign in signs & by_sign.keys()), versions}
 
 
 def _has_none(expected: Expected, folder: Path, what: str) -> bool:

@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 
 from tablefeed.data.read import FileColumns, ReadPlan, RowSelection, read_batches
 from tablefeed.data.retype import FIELD_ID
-from tablefeed.errors import DataFileError, UnsupportedFeatureError
+from tablefeed.errors import DataFileError
 
 
 def parquet(table: pa.Table, **options: Any) -> io.BytesIO:
@@ -72,6 +72,28 @@ def test_rows_are_selected_by_their_position_in_the_file_whatever_the_row_groups
     for batch_rows in (1, 2, 4, 100):
         found = read(file, pa.schema([("a", pa.int64())]), batch_rows=batch_rows, selection=selection)
         assert rows(found) == [{"a": 0}, {"a": 3}, {"a": 5}]
+
+
+def test_rows_are_selected_in_a_file_whose_texts_are_views() -> None:
+    # delta-rs writes texts like this in a MERGE. Arrow cannot take values from them.
+    texts = pa.array(["a", "b", "c"], pa.string_view())
+    member = pa.field("t", pa.string_view(), metadata={FIELD_ID: b"2"})
+    columns = {
+        "text": texts,
+        "list": pa.array([["a"], ["b"], ["c"]], pa.list_(pa.string_view())),
+        "struct": pa.StructArray.from_arrays([texts], fields=[member]),
+    }
+    text = pa.string()
+    schema = pa.schema({"text": text, "list": list_of(text), "struct": pa.struct([("u", text)])})
+    stored = schema.set(2, pa.field("struct", pa.struct([pa.field("t", text, metadata={FIELD_ID: b"2"})])))
+
+    some = RowSelection(without=BitMap64([1]))
+    found = read(parquet(pa.table(columns)), schema, stored=stored, selection=some)
+
+    assert rows(found) == [
+        {"text": "a", "list": ["a"], "struct": {"u": "a"}},
+        {"text": "c", "list": ["c"], "struct": {"u": "c"}},
+    ]
 
 
 def test_rows_of_which_no_column_is_wanted_are_selected_as_well() -> None:
@@ -177,14 +199,21 @@ METADATA = pa.field("metadata", pa.binary(), nullable=False, metadata={"variant"
 VARIANT = pa.struct([METADATA, VALUE])
 
 
-def test_a_shredded_variant_is_refused_by_name_and_one_that_is_not_is_its_two_parts() -> None:
-    plain = {"metadata": b"m", "value": b"v"}
+def test_a_shredded_variant_is_its_two_parts_and_one_whose_columns_contradict_each_other_is_refused() -> None:
+    plain = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x07"}
     wanted = pa.schema([("v", VARIANT)])
-    assert rows(read(parquet(pa.table({"v": [plain]})), wanted)) == [{"v": plain}]
+    kind = pa.struct([("typed_value", pa.int8()), ("value", pa.binary()), ("metadata", pa.binary())])
 
-    with pytest.raises(UnsupportedFeatureError, match=r"shredded variant in column v") as caught:
-        read(parquet(pa.table({"v": [{**plain, "typed_value": 1}]})), wanted)
-    assert caught.value.features == ("variantShredding",)
+    def shredded(value: bytes | None, typed: int) -> pa.Table:
+        return pa.table({"v": pa.array([{"metadata": plain["metadata"], "value": value, "typed_value": typed}], kind)})
+
+    assert rows(read(parquet(pa.table({"v": [plain]})), wanted)) == [{"v": plain}]
+    assert rows(read(parquet(shredded(None, 7)), wanted)) == [{"v": plain}]
+    with pytest.raises(
+        DataFileError, match=r"variant in column v whose parts cannot be put together: a value"
+    ) as caught:
+        read(parquet(shredded(b"\x00", 7)), wanted)
+    assert caught.value.error_class == "MALFORMED_VARIANT"
 
 
 def test_a_variants_parts_are_found_by_their_names_in_any_order_under_a_mapping_too() -> None:

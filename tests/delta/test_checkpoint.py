@@ -17,7 +17,7 @@ from support.checkpoints import TYPES, classic_name, in_parquet, part_name
 from support.commit_columns import decode_commit_columns
 from support.logs import VECTOR, Action, add, metadata, protocol, remove, txn
 from tablefeed.delta import names
-from tablefeed.delta.checkpoint.reading import read_files, read_top_level
+from tablefeed.delta.checkpoint.reading import read_files, read_removed, read_top_level
 from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.errors import TABLE, CorruptLogError
 from tablefeed.model.actions import DomainMetadata, Facts, Metadata, Protocol, Txn, Version
@@ -319,6 +319,13 @@ def test_an_add_without_a_required_field_is_refused_by_the_fields_name(absent: s
     without = pa.struct([field for field in ADD if field.name != absent])
     with pytest.raises(CorruptLogError, match=rf"add\.{absent} is missing"):
         files_in(a_checkpoint([an_add("a")], {"add": without}))
+
+
+def test_removes_without_paths_are_refused() -> None:
+    data = a_checkpoint([{"remove": {"dataChange": True}}], {"remove": pa.struct([("dataChange", pa.bool_())])})
+
+    with pytest.raises(CorruptLogError, match=rf"{NAME}: remove\.path is missing"):
+        list(read_removed(data, log_file=NAME))
 
 
 SIZE_AS_TEXT = pa.struct([f if f.name != "size" else pa.field("size", pa.string()) for f in ADD])

@@ -74,6 +74,11 @@ def test_unknown_fields_of_the_metadata_are_kept_for_its_next_writer() -> None:
     assert metadata.extra == {"collation": {"x": [1]}, "empty": None}
 
 
+def test_numbers_in_commit_info_are_kept_whatever_their_size() -> None:
+    commit = decoded(b'{"commitInfo":{"x":%d,"y":[-%d]}}\n' % (2**70, 2**80))
+    assert commit.info == {"x": 2**70, "y": [-(2**80)]}
+
+
 def test_metadata_without_a_schema_has_no_columns() -> None:
     metadata = decoded(METADATA.replace(b'"schemaString":"s",', b"")).metadata
     assert metadata is not None

@@ -79,6 +79,13 @@ def test_days_that_may_be_of_the_julian_calendar_bound_nothing(kind: str, text: 
     assert bounds(Primitive(kind), text, text) == (None, None)
 
 
+def test_the_first_day_of_the_gregorian_calendar_bounds_what_it_says() -> None:
+    low, high = bounds(Primitive("timestamp_ntz"), "1582-10-15T00:00:00.000", "1582-10-15T00:00:00.000")
+
+    assert low == datetime.fromisoformat("1582-10-14T23:59:59.999")
+    assert high == datetime.fromisoformat("1582-10-15T00:00:00.001")
+
+
 @pytest.mark.parametrize("text", ["1899-12-31T23:59:59.999Z", "1850-01-01T00:00:00.000-08:00"])
 def test_moments_that_may_be_by_a_later_offset_of_their_zone_bound_nothing(text: str) -> None:
     assert bounds(Primitive("timestamp"), text, text) == (None, None)

@@ -25,6 +25,9 @@ def legacy(reader: int, writer: int) -> Protocol:
     return Protocol(min_reader_version=reader, min_writer_version=writer)
 
 
+NOT_WRITTEN = (Rule.REFUSED, Rule.READ_BY_NAME)
+
+
 def listing(*features: str) -> Protocol:
     """Reader 3 and writer 7 with `features`, those of readers in both lists, as the protocol asks."""
     readers = frozenset(name for name in features if name not in FEATURES or FEATURES[name].for_readers)
@@ -66,10 +69,17 @@ def test_an_old_table_that_uses_no_feature_is_read_and_written(protocol: Protoco
     check_writable(protocol, a_table(), removes=True)
 
 
-@pytest.mark.parametrize("feature", [feature for feature in FEATURES.values() if feature.rule is not Rule.REFUSED])
+@pytest.mark.parametrize("feature", [feature for feature in FEATURES.values() if feature.rule not in NOT_WRITTEN])
 def test_a_feature_that_is_listed_and_not_in_use_asks_nothing(feature: Feature) -> None:
     also = ("domainMetadata",) if feature.name == "rowTracking" else ()
     check_writable(listing(feature.name, *also), a_table(), removes=True)
+
+
+def test_a_table_of_a_catalog_is_read_where_its_ratified_commits_are_known_and_never_written() -> None:
+    protocol = listing("catalogManaged", "inCommitTimestamp")
+
+    check_readable(protocol, a_table(), knows_ratified=True)
+    assert refused(protocol, a_table()) == (("catalogManaged",), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
 
 
 @pytest.mark.parametrize("feature", ["catalogManaged", "geospatial", "somethingNew"])
@@ -85,6 +95,32 @@ def test_a_reader_feature_that_is_unknown_or_not_handled_refuses_reading_by_name
 def test_a_writer_feature_that_is_unknown_or_not_handled_refuses_writing_alone(feature: str) -> None:
     check_readable(for_writers(feature), a_table())
     assert refused(for_writers(feature), a_table()) == ((feature,), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+
+
+MOVED = (
+    '{"type":"PathBasedRedirect","state":"REDIRECT-READY",'
+    '"spec":"{\\"sourcePath\\":\\"s3://b/old\\",\\"destPath\\":\\"s3://b/new\\"}","noRedirectRules":[]}'
+)
+
+
+def test_a_table_that_is_redirected_is_refused_and_the_error_names_the_other_table() -> None:
+    protocol = listing("redirectReaderWriter-preview")
+    table = a_table(properties={"delta.redirectReaderWriter-preview": MOVED})
+    with pytest.raises(UnsupportedFeatureError, match=r"It is redirected to s3://b/new \(REDIRECT-READY\)") as caught:
+        check_readable(protocol, table)
+    assert caught.value.features == ("redirectReaderWriter-preview",)
+
+    for_writers_only = a_table(properties={"delta.redirectWriterOnly-preview": MOVED})
+    check_readable(for_writers("redirectWriterOnly-preview"), for_writers_only)
+    with pytest.raises(UnsupportedFeatureError, match=r"It is redirected to s3://b/new"):
+        check_writable(for_writers("redirectWriterOnly-preview"), for_writers_only, removes=False)
+
+
+@pytest.mark.parametrize("value", ["", "7", "no json", '{"spec":"no json"}', '{"spec":{"destPath":7}}'])
+def test_a_table_whose_redirection_names_no_place_is_refused_all_the_same(value: str) -> None:
+    table = a_table(properties={"delta.redirectReaderWriter-preview": value})
+    with pytest.raises(UnsupportedFeatureError, match=r"redirectReaderWriter-preview \(in use"):
+        check_readable(listing("redirectReaderWriter-preview"), table)
 
 
 def test_all_that_is_refused_is_named_at_once() -> None:
@@ -270,9 +306,11 @@ MAPPED = {"columnMapping.mode": "name"}
         (LONG, {"enableChangeDataFeed": "true"}, for_writers("changeDataFeed", *OLD)),
         (LONG, MAPPED, replace(for_writers("columnMapping", *OLD), min_reader_version=2)),
         (LONG, MAPPED | {"enableDeletionVectors": "true"}, listing("columnMapping", "deletionVectors", *OLD)),
+        (LONG, {"enableTypeWidening": "true"}, listing("typeWidening", *OLD)),
         (LONG, {"minWriterVersion": "3"}, legacy(1, 3)),
         (LONG, {"minWriterVersion": "4", "enableChangeDataFeed": "true"}, legacy(1, 4)),
         (LONG, {"minReaderVersion": "2", "minWriterVersion": "5"}, legacy(2, 5)),
+        (LONG, {"minWriterVersion": "5"}, legacy(1, 4)),
         (LONG, {"minReaderVersion": "1", "minWriterVersion": "7"}, legacy(1, 1)),
         (LONG, {"minReaderVersion": "3", "minWriterVersion": "7", "appendOnly": "true"}, for_writers("appendOnly")),
         (LONG, {"feature.checkConstraints": "supported"}, legacy(1, 3)),

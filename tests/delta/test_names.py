@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from tablefeed.delta import names
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -68,6 +68,7 @@ def test_what_is_not_named_by_the_protocol_is_no_log_file(name: str) -> None:
 
 
 @given(st.integers(0, 2**63 - 1))
+@example(2**63 - 1)
 def test_the_name_of_a_commit_that_we_make_is_read_back(version: int) -> None:
     file = parsed(names.commit_name(version))
 

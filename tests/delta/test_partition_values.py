@@ -166,6 +166,7 @@ def test_bytes_are_read_as_text_or_as_one_escape_for_each(text: str, value: byte
     [
         ("long", "9223372036854775808"),
         ("byte", "128"),
+        ("byte", "-129"),
         ("integer", "1.0"),
         ("integer", "1_000"),
         ("integer", " 1"),

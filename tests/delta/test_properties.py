@@ -33,6 +33,12 @@ def test_the_older_name_of_the_change_feed_counts_where_the_newer_one_is_not_set
     assert not of().records_changes
 
 
+def test_either_name_of_auto_compaction_turns_it_on() -> None:
+    assert of(**{"autoOptimize.autoCompact": "auto"}).folds_files
+    assert of(autoOptimize="true").folds_files
+    assert not of().folds_files
+
+
 @pytest.mark.parametrize(
     ("text", "size_bytes"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from support.pages import names_of_no_module, names_of_no_test, page
 from tablefeed.delta.features import FEATURES, Rule
 
@@ -26,10 +28,21 @@ def test_what_the_page_says_to_be_done_is_shown_by_a_test() -> None:
 
 def test_the_features_have_the_rules_of_the_gate() -> None:
     words = {Rule.HANDLED: "handled", Rule.WHILE_INACTIVE: "while inactive", Rule.REFUSED: "refused"}
+    read, written = {**words, Rule.READ_BY_NAME: "by name"}, {**words, Rule.READ_BY_NAME: "refused"}
 
     rows = {row[0]: row[1:] for row in ROWS if len(row) == 3 and row[0].startswith("`")}
 
     assert rows == {
-        f"`{feature.name}`": [words[feature.rule] if feature.for_readers else "free", words[feature.rule]]
+        f"`{feature.name}`": [read[feature.rule] if feature.for_readers else "free", written[feature.rule]]
         for feature in FEATURES.values()
     }
+
+
+def test_each_feature_that_is_not_handled_has_its_reason() -> None:
+    section = page("proof.md").partition("## What is refused, and why")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+
+    named = {name for row in rows for name in re.findall(r"`(\w[\w-]*)`", row)}
+
+    not_handled = {feature.name for feature in FEATURES.values() if feature.rule is not Rule.HANDLED}
+    assert named == not_handled | {"variantShredding"}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
-from tablefeed.delta.schema.schema_string import format_schema, parse_schema
+from tablefeed.delta.schema.schema_string import format_schema, from_spark, parse_schema
 from tablefeed.errors import TABLE, LogError, SchemaMismatchError, TablefeedError, UnsupportedFeatureError
 from tablefeed.model.schema import PRIMITIVES, Array, DataType, Decimal, Field, Map, Primitive, Struct
 
@@ -259,6 +259,27 @@ def test_a_type_that_no_table_has_is_refused_with_what_to_cast_it_to(arrow: pa.D
 
     with pytest.raises(SchemaMismatchError, match=rf"Column a\.b\.element of the rows for {TABLE}.*{remedy}"):
         from_arrow(schema)
+
+
+def test_strings_with_a_collation_are_refused_in_the_schema_of_rows() -> None:
+    def schema(collations: object) -> str:
+        kind = {"type": "array", "elementType": "string", "containsNull": True}
+        field = {**_field("c", kind), "metadata": {"__COLLATIONS": collations}}
+        return _one_column({"type": "struct", "fields": [field]})
+
+    with pytest.raises(SchemaMismatchError, match=r"a string with the collation ICU\.UNICODE_CI"):
+        from_spark(schema({"c.element": "ICU.UNICODE_CI"}))
+    assert from_spark(schema({})).names == ("c",)
+    assert from_spark(schema("ICU.UNICODE_CI")).names == ("c",)
+
+
+def test_only_a_struct_with_a_mark_that_is_true_is_a_variant() -> None:
+    def parts(mark: str) -> pa.Schema:
+        members = [pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={"variant": mark})]
+        return pa.schema([("v", pa.struct(members))])
+
+    assert from_arrow(parts("true")).fields[0].type == Primitive("variant")
+    assert isinstance(from_arrow(parts("false")).fields[0].type, Struct)
 
 
 def test_rows_with_names_that_differ_in_case_alone_are_refused() -> None:

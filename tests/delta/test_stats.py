@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablefeed.delta.stats.stats_columns import record_counts
-from tablefeed.delta.stats.stats_text import StatisticsShape, encode_stats, num_records
+from tablefeed.delta.stats.stats_text import StatisticsShape, encode_stats, loose, num_records
 from tablefeed.model.statistics import Bound, ColumnStatistics, FileStatistics
 
 
@@ -181,3 +181,14 @@ def test_numbers_are_read_back_as_they_are(number: float) -> None:
 def test_a_count_is_read_where_there_is_one(text: str | None, count: int | None) -> None:
     assert num_records(text) == count
     assert record_counts(pa.array([text, text], pa.string())).to_pylist() == [count, count]
+
+
+def test_statistics_of_a_file_with_deleted_rows_keep_their_digits_and_say_that_bounds_are_not_tight() -> None:
+    assert loose('{"numRecords":3,"minValues":{"n":1.10,"m":12345678901234567890}}') == (
+        '{"numRecords":3,"minValues":{"n":1.10,"m":12345678901234567890},"tightBounds":false}'
+    )
+
+
+@pytest.mark.parametrize("odd", ['{"a":' * 300 + "1" + "}" * 300, '{"a":' * 1010 + "1" + "}" * 1010])
+def test_of_statistics_that_cannot_be_written_again_the_row_count_is_kept(odd: str) -> None:
+    assert loose(f'{{"numRecords":3,"minValues":{odd}}}') == '{"numRecords":3,"tightBounds":false}'

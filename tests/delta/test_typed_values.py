@@ -152,6 +152,7 @@ def test_what_writers_spell_in_other_ways_is_read_too(name: str, text: str, valu
         ("d", '"much"'),
         ("dt", '"2024-13-01"'),
         ("s", "1"),
+        pytest.param("s", r'"\ud800"', id="half a surrogate pair"),
         pytest.param("ts", '"2024-01-01T00:00:00.000"', id="a time of no zone"),
         pytest.param("ts", '"1883-01-01T00:00:00.000-07:52"', id="an offset that may have had seconds"),
     ],

@@ -18,8 +18,17 @@ from pyroaring import BitMap64
 from tablefeed.data.conform import Conformer, no_columns
 from tablefeed.data.julian import UnknownZoneError, leaf_for
 from tablefeed.data.required import RequiredColumns
-from tablefeed.data.retype import LossyConversionError, ShreddedVariantError, has_field_ids
-from tablefeed.errors import TABLE, DataFileError, UnsupportedFeatureError
+from tablefeed.data.retype import (
+    BadVariantError,
+    LossyConversionError,
+    StoredFields,
+    conversion,
+    has_field_ids,
+    has_variants,
+    without_views,
+)
+from tablefeed.data.shredding import TYPED
+from tablefeed.errors import TABLE, DataFileError
 from tablefeed.model.limits import MOST_IN_A_LIST
 
 _WHOLE_CHUNK_BYTES = 64 * 1024 * 1024
@@ -117,8 +126,8 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
     that is not wanted is not read. With no column to read, the rows are counted from the footer alone. Raises
     DataFileError for a file that is missing or damaged; that lacks field ids where columns are mapped by id; that has
     fewer rows than `file.selection` needs; whose types cannot be read as wanted without loss; that has a null, among
-    the rows that count, where `plan.schema` allows none; or that has a Julian timestamp in an unknown zone. Raises
-    UnsupportedFeatureError for a shredded variant. Other Julian dates and timestamps are converted as Spark does.
+    the rows that count, where `plan.schema` allows none; that has a variant in parts that contradict each other; or
+    that has a Julian timestamp in an unknown zone. Other Julian dates and timestamps are converted as Spark does.
     """
     # Any: a path, a Python file or an Arrow file, as ParquetFile says.
     try:
@@ -130,12 +139,12 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
             path=file.path,
             error_class="DELTA_FILE_NOT_FOUND",
         ) from error
-    except ShreddedVariantError as error:
-        raise UnsupportedFeatureError(
-            f"The data file {file.path} of {TABLE} has a shredded variant in column {'.'.join(error.column)}, which "
-            "this version of tablefeed does not read. Upgrade tablefeed, or rewrite the table without shredding.",
-            features=("variantShredding",),
-            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+    except BadVariantError as error:
+        raise DataFileError(
+            f"The data file {file.path} of {TABLE} has a variant in column {'.'.join(error.column)} whose parts cannot "
+            f"be put together: {error.reason}. Rewrite the file with another writer.",
+            path=file.path,
+            error_class="MALFORMED_VARIANT",
         ) from error
     except UnknownZoneError as error:
         raise DataFileError(
@@ -178,8 +187,11 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
     if file.selection is not None and file.selection.is_empty:
         return
     found = parquet.schema_arrow
+    if file.selection is not None:
+        found = pa.schema(map(_selectable, found))
     if file.positions is not None:
         found = found.append(pa.field(file.positions, pa.int64()))
+    _check_variants(parquet, plan)
     required = RequiredColumns(plan.schema)
     leaf = leaf_for(parquet)
     conform = Conformer(found, plan.schema, stored=plan.stored, constants=file.constants, leaf=leaf)
@@ -192,7 +204,7 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
         for batch in _stored_batches(source, parquet, names, plan.batch_rows, groups):
             rows = batch if file.positions is None else _numbered(batch, file.positions, first)
             if file.selection is not None:
-                rows = file.selection.of(rows, first=first)
+                rows = file.selection.of(_plain(rows), first=first)
             first += batch.num_rows
             read += batch.num_rows
             if rows.num_rows:
@@ -270,6 +282,22 @@ def _stored_batches(
     yield from parquet.iter_batches(batch_rows, row_groups=list(groups), columns=columns, use_threads=False)
 
 
+def _selectable(field: pa.Field) -> pa.Field:
+    """The field with a type from which Arrow can select values: no view."""
+    return field.with_type(without_views(field.type, has_ids=True))
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with each column as `_selectable`."""
+    if not batch.num_columns:
+        return batch
+    changes = [conversion(field.type, without_views(field.type)) for field in batch.schema]
+    columns = [
+        column if change is None else change(column) for column, change in zip(batch.columns, changes, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(map(_selectable, batch.schema)))
+
+
 def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) -> None:
     rows = parquet.metadata.num_rows
     groups = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
@@ -288,6 +316,21 @@ def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) ->
             "has no field ids, but the table maps its columns by id, so its columns cannot be identified. Rewrite "
             "the file with field ids.",
         )
+
+
+def _check_variants(parquet: pq.ParquetFile, plan: ReadPlan) -> None:
+    """Raises BadVariantError for INT96 in a shredded variant: it is an instant, but Arrow gives it without a zone."""
+    if not any(has_variants(column.type) for column in plan.schema):
+        return
+    leaves = [parquet.schema.column(i) for i in range(len(parquet.schema))]
+    int96 = [leaf.path for leaf in leaves if leaf.physical_type == "INT96" and f".{TYPED}" in leaf.path]
+    there = StoredFields(parquet.schema_arrow)
+    for column, stored in zip(plan.schema, plan.schema if plan.stored is None else plan.stored, strict=True):
+        if not has_variants(column.type) or (name := there.find(stored)) is None:
+            continue
+        if any(path.startswith(f"{name}.") for path in int96):
+            reason = "it has values of type INT96, which no variant has"
+            raise BadVariantError(parquet.schema_arrow.field(name).type, column.type, reason=reason).inside(column.name)
 
 
 _DAMAGED = "it is damaged. Restore the file from a copy, or remove it from the table."

@@ -14,6 +14,8 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.data.shredding import NULL, MalformedVariantError, assembled, is_in_parts
+
 Conversion = Callable[[pa.Array], pa.Array]
 
 Leaf = Callable[[pa.DataType, pa.DataType], Conversion]
@@ -107,8 +109,8 @@ def has_field_ids(fields: Iterable[pa.Field]) -> bool:
     return any(_field_id(field) is not None or has_field_ids(inner_fields(field.type)) for field in fields)
 
 
-class ShreddedVariantError(LossyConversionError):
-    """A variant with values in separate (shredded) columns, which cannot be read here."""
+class BadVariantError(LossyConversionError):
+    """A variant whose columns are not a valid shredded variant; `reason` says why."""
 
 
 def lossless(found: pa.DataType, wanted: pa.DataType) -> Conversion:
@@ -127,17 +129,17 @@ def conversion(
     `leaf` converts types that are not nested, at every depth. The parts of a null variant become empty, not null.
     """
     stored = wanted if stored is None else stored
-    is_plain = not has_field_ids(inner_fields(stored)) and not _has_variants(wanted)
+    is_plain = not has_field_ids(inner_fields(stored)) and not has_variants(wanted)
     rereads = isinstance(leaf, Rereading) and leaf.rereads_within(found)
     if found == wanted and stored == wanted and is_plain and not rereads:
         return None
-    if leaf is not lossless and (plain := _without_views(found)) != found:
+    if leaf is not lossless and (plain := without_views(found)) != found:
         # First change the layout, then the values: a cast below a null must `take` values, which Arrow cannot do for
         # views. Members have their field ids only in the second step, because in the first they are found by name.
         first = conversion(found, plain) or _as_it_is
-        return _then(first, conversion(_without_views(found, has_ids=True), wanted, stored, leaf))
+        return _then(first, conversion(without_views(found, has_ids=True), wanted, stored, leaf))
     if pa.types.is_dictionary(found):
-        return _then(_decoded, conversion(_without_views(found.value_type), wanted, stored, leaf))
+        return _then(_decoded, conversion(without_views(found.value_type), wanted, stored, leaf))
     if isinstance(found, pa.BaseExtensionType):
         return _then(lambda array: array.storage, conversion(found.storage_type, wanted, stored, leaf))
     if pa.types.is_struct(wanted) and pa.types.is_struct(found):
@@ -159,7 +161,7 @@ def inner_fields(kind: pa.DataType) -> list[pa.Field]:
     return [kind.value_field.with_name("element")] if _is_any_list(kind) else []
 
 
-def _without_views(kind: pa.DataType, *, has_ids: bool = False) -> pa.DataType:
+def without_views(kind: pa.DataType, *, has_ids: bool = False) -> pa.DataType:
     """The type with the same values that is, at every depth, no view, dictionary or extension.
 
     Its members have field ids only with `has_ids`.
@@ -168,10 +170,10 @@ def _without_views(kind: pa.DataType, *, has_ids: bool = False) -> pa.DataType:
     if is_a.is_string_view(kind) or is_a.is_binary_view(kind):
         return pa.string() if is_a.is_string_view(kind) else pa.binary()
     if is_a.is_dictionary(kind):
-        return _without_views(kind.value_type, has_ids=has_ids)
+        return without_views(kind.value_type, has_ids=has_ids)
     if isinstance(kind, pa.BaseExtensionType):
-        return _without_views(kind.storage_type, has_ids=has_ids)
-    inner = [field.with_type(_without_views(field.type, has_ids=has_ids)) for field in inner_fields(kind)]
+        return without_views(kind.storage_type, has_ids=has_ids)
+    inner = [field.with_type(without_views(field.type, has_ids=has_ids)) for field in inner_fields(kind)]
     if not has_ids:
         inner = [field.remove_metadata() for field in inner]
     if is_a.is_struct(kind):
@@ -188,7 +190,7 @@ def _as_it_is(array: pa.Array) -> pa.Array:
 def _decoded(array: pa.DictionaryArray) -> pa.Array:
     """The values of a dictionary array, converted so that they are not views."""
     values = array.type.value_type
-    plain = conversion(values, _without_views(values))
+    plain = conversion(values, without_views(values))
     if plain is not None:
         array = pa.DictionaryArray.from_arrays(array.indices, plain(array.dictionary))
     return array.dictionary_decode()
@@ -264,24 +266,21 @@ def _field_id(field: pa.Field) -> bytes | None:
     return (field.metadata or {}).get(FIELD_ID)
 
 
-_SHREDDED = "typed_value"
-"""The member of a variant that holds its shredded values (Parquet, "Variant Shredding")."""
-
-
 def is_variant(kind: pa.StructType) -> bool:
     """Whether a struct is a variant. PySpark marks one, to distinguish it from a struct with the same members."""
     return any((member.metadata or {}).get(b"variant") == b"true" for member in kind)
 
 
-def _has_variants(kind: pa.DataType) -> bool:
+def has_variants(kind: pa.DataType) -> bool:
+    """Whether the type is a variant, or has one at any depth."""
     if pa.types.is_struct(kind) and is_variant(kind):
         return True
-    return any(_has_variants(field.type) for field in inner_fields(kind))
+    return any(has_variants(field.type) for field in inner_fields(kind))
 
 
 def nulls(count: int, kind: pa.DataType) -> pa.Array:
     """Gives `count` nulls. The parts of a null variant are empty, as Parquet requires them."""
-    if not (pa.types.is_struct(kind) and _has_variants(kind)):
+    if not (pa.types.is_struct(kind) and has_variants(kind)):
         return pa.nulls(count, kind)
     of_variants = is_variant(kind)
     members = [pa.repeat(pa.scalar(b"", f.type), count) if of_variants else nulls(count, f.type) for f in kind]
@@ -292,8 +291,8 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
     indexes = {member.name: index for index, member in enumerate(found)}
     of_variants = is_variant(wanted)
     if of_variants:
-        if _SHREDDED in indexes:
-            raise ShreddedVariantError(found, wanted, reason="a shredded variant")
+        if is_in_parts(found):
+            return _variant(found, wanted, leaf)
         stored = wanted  # its members have the same names everywhere, in any order
     there = StoredFields(found)
     plan: list[tuple[int | None, Conversion | None, pa.Field]] = []
@@ -304,7 +303,7 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
         convert = None if index is None else member_conversion(found.field(index).type, field, stored_field.type, leaf)
         plan.append((index, convert, field))
 
-    hides_members = leaf is not lossless or _has_variants(wanted)
+    hides_members = leaf is not lossless or has_variants(wanted)
 
     def convert_struct(array: pa.StructArray) -> pa.StructArray:
         members = []
@@ -323,6 +322,22 @@ def _struct(found: pa.StructType, wanted: pa.StructType, stored: pa.StructType, 
         return pa.StructArray.from_arrays(members, fields=list(wanted), mask=mask)
 
     return convert_struct
+
+
+def _variant(found: pa.StructType, wanted: pa.StructType, leaf: Leaf) -> Conversion:
+    """The conversion of a variant in parts, whose columns have types of their own."""
+    # Files may leave out a variant null. In rows to write the same may be meant as no variant, so it stays a null.
+    missing = NULL if leaf is lossless or isinstance(leaf, Rereading) else None
+    prepare = conversion(found, without_views(found), leaf=leaf) or _as_it_is
+
+    def convert_variant(array: pa.StructArray) -> pa.StructArray:
+        try:
+            whole = assembled(prepare(array), missing=missing)
+        except MalformedVariantError as error:
+            raise BadVariantError(found, wanted, reason=str(error)) from error
+        return _struct(whole.type, wanted, wanted, lossless)(whole)
+
+    return convert_variant
 
 
 def _list(found: pa.DataType, wanted: pa.ListType, stored: pa.ListType, leaf: Leaf) -> Conversion:

@@ -46,7 +46,7 @@ def runs(data: bytes) -> Iterator[Run]:
             found = True
             yield run
     if not found:
-        yield Run(first_line=1, begin=0, lines=data.splitlines(keepends=True), only_adds=False)
+        yield Run(first_line=1, begin=0, lines=(), only_adds=False)
 
 
 def _alike(data: bytes) -> Iterator[Run]:

@@ -17,10 +17,12 @@ import orjson
 
 from tablefeed.delta import names, row_tracking
 from tablefeed.delta.properties import TableProperties
+from tablefeed.delta.redirect import redirection
 from tablefeed.delta.schema.type_changes import unknown_type_change
 from tablefeed.errors import TABLE, AppendOnlyError, LogError, UnsupportedFeatureError
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.schema import Primitive, Struct, fields_of, walk
+from tablefeed.model.shown import shown
 
 
 class Rule(StrEnum):
@@ -28,6 +30,7 @@ class Rule(StrEnum):
 
     HANDLED = "handled"
     WHILE_INACTIVE = "handled while inactive"
+    READ_BY_NAME = "read where the table's name was looked up in its catalog, not written"
     REFUSED = "refused"
 
 
@@ -61,10 +64,10 @@ class Feature:
     implied_from: int | None = None
 
 
-def check_readable(protocol: Protocol, metadata: Metadata) -> None:
+def check_readable(protocol: Protocol, metadata: Metadata, *, knows_ratified: bool = False) -> None:
     """Raises UnsupportedFeatureError, naming the features, unless every file of the table can be read correctly.
 
-    Shredded variants are not refused here: only the files themselves show whether they have one.
+    `knows_ratified`: whether the log that is read has the commits that the table's catalog has ratified, and no other.
     """
     if metadata.format_provider != "parquet":
         raise UnsupportedFeatureError(
@@ -78,13 +81,27 @@ def check_readable(protocol: Protocol, metadata: Metadata) -> None:
     uses = _uses(metadata)
     # An active feature counts even where the protocol does not list it: rows would be wrong.
     in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
-    readers = [feature for feature in FEATURES.values() if feature.for_readers]
+    readers = [
+        feature
+        for feature in FEATURES.values()
+        if feature.for_readers and not (knows_ratified and feature.rule is Rule.READ_BY_NAME)
+    ]
     refused = _refused(protocol.reader_features or frozenset(), in_use, readers)
     if refused:
-        raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ")
+        raise _feature_error(refused, "read", "DELTA_UNSUPPORTED_FEATURES_FOR_READ", uses)
     _refuse_unsupported_mapping(protocol, uses)
     if not _WIDENING.isdisjoint(protocol.reader_features or ()) and names.TYPE_CHANGES in uses.column_keys:
         _refuse_unknown_type_change(metadata)
+
+
+def check_managed(protocol: Protocol) -> None:
+    """Raises LogError unless `protocol` says, as the table's catalog does, that the catalog manages the commits."""
+    if _CATALOG_MANAGED not in (protocol.reader_features or ()):
+        raise LogError(
+            f"The catalog says that it manages the commits of {TABLE}, but the table's protocol does not list "
+            f"{_CATALOG_MANAGED}. Versions that the catalog does not know would be missing. Nothing was read; ask who "
+            "runs the catalog."
+        )
 
 
 def check_writable(protocol: Protocol, metadata: Metadata, *, removes: bool) -> None:
@@ -93,7 +110,8 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, removes: bool) -> 
     Raises UnsupportedFeatureError, naming the features; a table that cannot be read is not written either, as the
     protocol demands. Raises AppendOnlyError for `removes` with `delta.appendOnly`. Rules for rows are not checked here.
     """
-    check_readable(protocol, metadata)
+    # A feature that is only read by name is refused below: it is never written.
+    check_readable(protocol, metadata, knows_ratified=True)
     if protocol.min_writer_version > _WRITER_VERSION or (
         protocol.min_writer_version == _WRITER_VERSION and protocol.writer_features is None
     ):
@@ -107,7 +125,7 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, removes: bool) -> 
     )
     refused = _refused(listed, in_use, FEATURES.values())
     if refused:
-        raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+        raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", uses)
     row_tracking.check_consistent(protocol, uses.properties)
     if removes and uses.properties.appends_only:
         raise AppendOnlyError(
@@ -208,6 +226,10 @@ def _property(name: str) -> Callable[[Uses], bool]:
     return lambda uses: uses.properties.texts.get(name, "").lower() == "true"
 
 
+def _has_property(name: str) -> Callable[[Uses], bool]:
+    return lambda uses: name in uses.properties.texts
+
+
 def _column_key(prefix: str) -> Callable[[Uses], bool]:
     return lambda uses: any(key.startswith(prefix) for key in uses.column_keys)
 
@@ -226,11 +248,17 @@ def _widened(uses: Uses) -> bool:
 
 # --- the table -----------------------------------------------------------------------------------------------------
 
-_VARIANT = "variantType"
+_VARIANT, _CATALOG_MANAGED = "variantType", "catalogManaged"
 
 
-def _both(name: str, is_active: Callable[[Uses], bool] = _never, *, implied_from: int | None = None) -> Feature:
-    return Feature(name, is_active, for_readers=True, implied_from=implied_from)
+def _both(
+    name: str,
+    is_active: Callable[[Uses], bool] = _never,
+    *,
+    implied_from: int | None = None,
+    rule: Rule = Rule.HANDLED,
+) -> Feature:
+    return Feature(name, is_active, for_readers=True, implied_from=implied_from, rule=rule)
 
 
 def _refused_features(*names: str, for_readers: bool) -> Iterator[Feature]:
@@ -276,19 +304,26 @@ FEATURES: Mapping[str, Feature] = {
         _both("typeWidening-preview"),
         _both(_VARIANT, _type("variant")),
         _both(f"{_VARIANT}-preview"),
-        # A shredded file is refused when it is read (data/retype.py): the feature does not say which files those are.
-        # We write none: the feature allows shredding, but does not require it.
+        # data/shredding.py reads them. We write none: the feature allows shredding, but does not require it.
         _both("variantShredding", _property(names.ENABLE_VARIANT_SHREDDING)),
         _both("variantShredding-preview"),
+        # Only Delta-Spark's code describes them. Without the property the table is like any other.
+        Feature(
+            "redirectReaderWriter-preview",
+            _has_property(names.REDIRECT_READER_WRITER),
+            rule=Rule.WHILE_INACTIVE,
+            for_readers=True,
+        ),
+        Feature("redirectWriterOnly-preview", _has_property(names.REDIRECT_WRITER_ONLY), rule=Rule.WHILE_INACTIVE),
         Feature("geospatial", _type("geometry", "geography"), rule=Rule.REFUSED, for_readers=True),
         Feature(names.MATERIALIZE_PARTITION_COLUMNS, _property(names.ENABLE_MATERIALIZE_PARTITION_COLUMNS)),
+        # Only the catalog knows the newest commits: feed/snapshot/catalog_log.py asks it.
+        _both(_CATALOG_MANAGED, rule=Rule.READ_BY_NAME),
         *_refused_features(
-            "catalogManaged",
             "catalogManaged-preview",
             "catalogOwned-preview",
             "geospatial-dev",
             "timestampNanos",
-            "redirectReaderWriter-preview",
             "adaptiveMetadata-preview",
             for_readers=True,
         ),
@@ -299,7 +334,6 @@ FEATURES: Mapping[str, Feature] = {
             "inCommitTimestamp-preview",  # its properties have other names; only Delta-Spark 3.2 knows them
             "collations",
             "collations-preview",
-            "redirectWriterOnly-preview",
             for_readers=False,
         ),
     )
@@ -380,6 +414,8 @@ def _refused(listed: frozenset[str], in_use: frozenset[str], features: Iterable[
     for feature in features:
         if feature.rule is Rule.REFUSED and feature.name in listed:
             reasons[feature.name] = "not handled yet"
+        elif feature.rule is Rule.READ_BY_NAME and feature.name in listed:
+            reasons[feature.name] = "read only by the table's name in its catalog, uc://catalog.schema.table"
         elif feature.rule is Rule.WHILE_INACTIVE and feature.name in in_use:
             reasons[feature.name] = "in use, and handled only while it is not in use"
     return dict(sorted(reasons.items()))
@@ -410,11 +446,13 @@ def _refuse_unknown_type_change(metadata: Metadata) -> None:
         )
 
 
-def _feature_error(refused: Mapping[str, str], verb: str, error_class: str) -> UnsupportedFeatureError:
+def _feature_error(refused: Mapping[str, str], verb: str, error_class: str, uses: Uses) -> UnsupportedFeatureError:
     named = ", ".join(f"{name} ({reason})" for name, reason in refused.items())
+    other = redirection(uses.properties)
+    moved = f" It is redirected to {other}: open that table instead." if other else ""
     return UnsupportedFeatureError(
         f"The table at {TABLE} has features that this version of tablefeed does not handle: {named}. "
-        f"Nothing was {verb}. Upgrade tablefeed to a version that handles them, or drop them from the table.",
+        f"Nothing was {verb}.{moved} Upgrade tablefeed to a version that handles them, or drop them from the table.",
         features=tuple(refused),
         error_class=error_class,
     )
@@ -465,7 +503,7 @@ def _column_metadata(part: Mapping[str, Any]) -> Mapping[str, object]:
     metadata = part.get("metadata") or {}
     if isinstance(metadata, dict):
         return metadata
-    raise TypeError(f"a column's metadata is {metadata!r:.60}")
+    raise TypeError(f"a column's metadata is {shown(metadata)}")
 
 
 def _type_words(schema: Struct) -> frozenset[str]:

@@ -41,6 +41,7 @@ from tablefeed.model.actions import (
     RemoveFile,
     Txn,
 )
+from tablefeed.model.shown import shown
 
 EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
 """The schema of a metaData without `schemaString`: Delta-Spark writes none for a table without columns."""
@@ -52,7 +53,7 @@ STORAGE_TYPES = ("u", "i", "p")
 def _storage_type(value: object) -> str:
     if value in STORAGE_TYPES:
         return str(value)
-    raise BadActionError(f"is {value!r:.60}, not u, i or p")
+    raise BadActionError(f"is {shown(value)}, not u, i or p")
 
 
 # "Deletion Vector Descriptor Schema"

@@ -17,6 +17,9 @@ LOG_DIR = "_delta_log"
 SIDECARS_DIR = "_sidecars"
 LAST_CHECKPOINT = "_last_checkpoint"
 
+# "Delta Log Entries": commits that count only once a catalog has ratified them
+STAGED_COMMITS_DIR = "_staged_commits"
+
 # "Actions": the one key of a line
 METADATA = "metaData"
 ADD = "add"
@@ -58,6 +61,8 @@ ENABLE_MATERIALIZE_PARTITION_COLUMNS = "delta.enableMaterializePartitionColumnsF
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 ENABLE_TYPE_WIDENING = "delta.enableTypeWidening"
 ENABLE_VARIANT_SHREDDING = "delta.enableVariantShredding"
+REDIRECT_READER_WRITER = "delta.redirectReaderWriter-preview"
+REDIRECT_WRITER_ONLY = "delta.redirectWriterOnly-preview"
 MATERIALIZED_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 MATERIALIZED_ROW_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"

@@ -12,7 +12,7 @@ import pytest
 
 import tablefeed
 from support.logs import protocol, said
-from tablefeed.errors import SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.errors import InvalidRowsError, SchemaMismatchError, UnsupportedFeatureError
 
 PARTS = [
     pa.field("value", pa.binary(), nullable=False),
@@ -131,6 +131,18 @@ def test_no_indextables_table_takes_a_variant(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeatureError, match="column v is or has a variant"):
         tablefeed.append(tmp_path / "t", rows, table_format="indextables")
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("typed", [None, pa.int8()], ids=str)
+def test_a_variant_of_the_rows_that_has_no_value_is_refused(tmp_path: Path, typed: pa.DataType | None) -> None:
+    parts = [PARTS[0].with_nullable(True), PARTS[1], *([] if typed is None else [pa.field("typed_value", typed)])]  # noqa: FBT003  # Arrow's words
+    rows = pa.table({"v": pa.array([number(1), {"metadata": b"\x01\x00\x00"}, None], pa.struct(parts))})
+
+    with pytest.raises(InvalidRowsError, match=r"NOT NULL constraint violated for column: v\.value"):
+        tablefeed.append(tmp_path, rows)
+
+    tablefeed.append(tmp_path, rows.take([0, 2]))
+    assert tablefeed.open_table(tmp_path).to_arrow()["v"].to_pylist() == [number(1), None]
 
 
 @pytest.mark.parametrize("mark", ["geometry", "geography"])

@@ -19,6 +19,7 @@ from tablefeed.delta.paths import file_key
 from tablefeed.delta.properties import MOST_LEAVES, TableProperties
 from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import AddFile, Commit, DeletionVector, Facts, RemoveFile
+from tablefeed.model.shown import shown
 
 MOST_TXNS, MOST_DOMAINS, MOST_FILES = 100, 10, 50
 """The longest lists that a checksum holds; Delta-Spark's defaults."""
@@ -215,7 +216,7 @@ def _read_add(values: Any) -> AddFile:  # Any: JSON
 
 def _whole(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r:.60} is not a count")
+        raise ValueError(f"{shown(value)} is not a count")
     return value
 
 

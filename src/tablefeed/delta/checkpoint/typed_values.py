@@ -22,7 +22,7 @@ from tablefeed.delta import partition_values
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.arrow_schema import arrow_type, to_arrow
 from tablefeed.delta.schema.column_mapping import physical_name, physical_schema
-from tablefeed.delta.stats.column_bounds import integers
+from tablefeed.delta.stats.column_bounds import integers, valid_text
 from tablefeed.delta.stats.indexed_columns import has_bounds, indexed_columns
 from tablefeed.errors import TablefeedError
 from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct, plain, pruned
@@ -207,7 +207,7 @@ _READERS: Mapping[str, Any] = {
     "float": _float,
     "double": _float,
     "boolean": lambda value: value if isinstance(value, bool) else None,
-    "string": lambda value: value if isinstance(value, str) else None,
+    "string": valid_text,
     "date": _temporal("date"),
     "timestamp": _timestamp,
     "timestamp_ntz": _temporal("timestamp_ntz"),

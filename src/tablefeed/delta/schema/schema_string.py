@@ -31,6 +31,7 @@ from tablefeed.model.schema import (
     Struct,
     fields_at,
 )
+from tablefeed.model.shown import shown
 
 MOST_LEVELS = 100
 """The deepest nesting of types. Arrow refuses deeper Parquet schemas, so their rows could not be read."""
@@ -121,7 +122,7 @@ def _type(value: Any, path: Path) -> DataType:  # Any: JSON that is checked here
         case str():
             raise UnknownTypeError(kind, path)
         case _:
-            raise BadSchemaError(f"its type is {value!r:.60}", path)
+            raise BadSchemaError(f"its type is {shown(value)}", path)
 
 
 def _named_type(name: str, path: Path) -> DataType:
@@ -148,11 +149,11 @@ def _struct(value: Any, path: Path) -> Struct:
 def _field(value: Any, path: Path) -> Field:
     name = value.get("name") if isinstance(value, dict) else None
     if not isinstance(name, str):
-        raise BadSchemaError(f"a field is {value!r:.60}", path)
+        raise BadSchemaError(f"a field is {shown(value)}", path)
     path = (*path, name)
     metadata = value.get("metadata")
     if not isinstance(metadata, dict | None):
-        raise BadSchemaError(f"metadata is {metadata!r:.60}", path)
+        raise BadSchemaError(f"metadata is {shown(metadata)}", path)
     return Field(name, _type(_member(value, "type", path), path), _flag(value, "nullable", path), metadata or {})
 
 
@@ -174,7 +175,7 @@ def _member(value: dict[str, Any], name: str, path: Path) -> Any:
 def _flag(value: dict[str, Any], name: str, path: Path) -> bool:
     flag = _member(value, name, path)
     if not isinstance(flag, bool):
-        raise BadSchemaError(f"{name} is {flag!r:.60}, not a boolean", path)
+        raise BadSchemaError(f"{name} is {shown(flag)}, not a boolean", path)
     return flag
 
 

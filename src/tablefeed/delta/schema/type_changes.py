@@ -13,6 +13,7 @@ from typing import Any
 
 from tablefeed.delta import names
 from tablefeed.model.schema import PRIMITIVES, DataType, Decimal, Primitive, widens
+from tablefeed.model.shown import shown
 
 
 def unknown_type_change(parts: Iterable[Mapping[str, Any]]) -> str | None:  # Any: parsed JSON
@@ -26,10 +27,10 @@ def unknown_type_change(parts: Iterable[Mapping[str, Any]]) -> str | None:  # An
         if changes is None:
             continue
         if not isinstance(changes, list):
-            return f"{part.get('name')} by {changes!r:.60}"
+            return f"{part.get('name')} by {shown(changes)}"
         for change in changes:
             if not (isinstance(change, Mapping) and _is_known(change.get("fromType"), change.get("toType"))):
-                return f"{part.get('name')} by {change!r:.120}"
+                return f"{part.get('name')} by {shown(change, most=120)}"
     return None
 
 

@@ -259,24 +259,25 @@ _SHORTEST_CUT_BYTES = 16
 characters, Delta-Spark at 32 characters, Parquet at 64 bytes."""
 
 
-def _text(value: Any) -> str | None:
+def valid_text(value: Any) -> str | None:
+    """Returns a JSON text that Arrow can hold; None for anything else, and for a text with half a surrogate pair."""
     if not isinstance(value, str):
         return None
     try:
         value.encode()
-    except UnicodeEncodeError:  # a lone surrogate
+    except UnicodeEncodeError:
         return None
     return value
 
 
 def _text_maximum(value: Any) -> str | None:
-    text = _text(value)
-    if text is None or len(text.encode()) < _SHORTEST_CUT_BYTES:
-        return text
+    whole = valid_text(value)
+    if whole is None or len(whole.encode()) < _SHORTEST_CUT_BYTES:
+        return whole
     # The text may be cut, and its last character may be one that the writer put there to exceed the rest. Without it,
     # the next larger text of that length exceeds every value that begins so. Java may cut inside a surrogate pair, and
     # writes the lone half as `?`.
-    return _after(text[:-1].rstrip("?"))
+    return _after(whole[:-1].rstrip("?"))
 
 
 def _after(prefix: str) -> str | None:
@@ -303,5 +304,5 @@ _READERS: Mapping[str, tuple[_Reader, _Reader]] = {
     "date": (_date, _date),
     "timestamp": _both(_timestamp),
     "timestamp_ntz": _both(_timestamp_ntz),
-    "string": (_text, _text_maximum),
+    "string": (valid_text, _text_maximum),
 }

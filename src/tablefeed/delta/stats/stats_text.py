@@ -5,6 +5,7 @@ Texts are cut to a prefix and timestamps to milliseconds. Both still bound all v
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -72,6 +73,21 @@ def num_records(stats: str | None) -> int | None:
         return None
     count = parsed.get("numRecords") if isinstance(parsed, dict) else None
     return count if type(count) is int and 0 <= count < 2**63 else None  # in Python bool is an int
+
+
+def loose(stats: str | None) -> str | None:
+    """Returns `stats`, which have a row count, for their file without some of its rows; None for None.
+
+    Numbers keep their digits: a decimal is no float. If the text is nested too deep to be written again, only the row
+    count is kept.
+    """
+    if stats is None:
+        return None
+    try:
+        fields = json.loads(stats, parse_float=orjson.Fragment, parse_int=orjson.Fragment)
+        return orjson.dumps({**fields, "tightBounds": False}).decode()
+    except (TypeError, ValueError, RecursionError):
+        return orjson.dumps({"numRecords": num_records(stats), "tightBounds": False}).decode()
 
 
 def long_bounds(stats: str, column: str) -> tuple[int, int]:
