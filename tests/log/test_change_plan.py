@@ -70,6 +70,27 @@ def test_the_marks_of_a_commit_with_deletion_vectors_count_as_files() -> None:
     assert furthest_changes(at(0), [plain(0, 1), vectors(1, 1, 1)], Limits(files=5)) == at(2)
 
 
+def test_the_first_commit_of_a_batch_has_one_mark_and_each_further_one_has_two() -> None:
+    feed = [vectors(0, 1), vectors(1, 1)]
+
+    assert furthest_changes(at(0), feed, Limits(files=4)) == at(1)
+    assert furthest_changes(at(0), feed, Limits(files=5)) == at(2)
+
+
+def test_the_bytes_of_a_commit_that_is_cut_by_file_count_for_those_after_it() -> None:
+    feed = [plain(0, 4, 4), recorded(1, 2), plain(2, 1)]
+
+    assert furthest_changes(at(0), feed, Limits(size_bytes=4)) == at(0, 1)
+    assert furthest_changes(at(0), feed, Limits(size_bytes=9)) == at(1)
+
+
+def test_a_commit_that_uses_up_the_bytes_exactly_is_taken_and_ends_the_batch() -> None:
+    feed = [plain(0, 4, 4), recorded(1, 2), plain(2, 1)]
+
+    assert furthest_changes(at(0), feed, Limits(size_bytes=10)) == at(1, 1)
+    assert furthest_changes(at(0), feed, Limits(size_bytes=11)) == at(3)
+
+
 def test_the_files_of_a_commit_with_deletion_vectors_are_not_parted() -> None:
     assert batches([vectors(0, 9, 9), vectors(1, 9, 9)], at(0), Limits(size_bytes=20)) == [at(1), at(2)]
 
@@ -80,6 +101,7 @@ def test_a_spent_limit_looks_at_no_further_commit() -> None:
         raise AssertionError("the commit after the batch was read")
 
     assert furthest_changes(at(0), feed(), Limits(files=1)) == at(1)
+    assert furthest_changes(at(0), feed(), Limits(size_bytes=1)) == at(1)
 
 
 def test_nothing_at_or_beyond_the_end_of_the_query_is_looked_at() -> None:
@@ -89,6 +111,7 @@ def test_nothing_at_or_beyond_the_end_of_the_query_is_looked_at() -> None:
 
     assert furthest_changes(at(0), feed(), Limits(files=9), stop_at=at(1)) == at(0, 1)
     assert furthest_changes(at(5), feed(), Limits(), stop_at=at(1)) == at(5)
+    assert furthest_changes(at(0), [plain(0, 1), plain(1, 1)], Limits(), stop_at=at(2)) == at(2)
 
 
 def test_files_that_are_left_out_do_not_count_and_keep_their_numbers() -> None:

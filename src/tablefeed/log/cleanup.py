@@ -80,4 +80,4 @@ def expired(
 def _is_readable_from(checkpoint: int, commits: Iterable[LogFile]) -> bool:
     """Whether every commit from that of `checkpoint` on is there."""
     later = [commit.version for commit in commits if commit.version >= checkpoint]
-    return later == list(range(checkpoint, checkpoint + len(later))) and len(later) > 0
+    return later == list(range(checkpoint, checkpoint + len(later)))

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pytest
 
 from support.commits import a_write, commit_files, committed, raced, still
-from support.logs import ID, Action, a_log, a_table, actions_of, add, live_paths, log_of, metadata, protocol, put
+from support.logs import (
+    ID,
+    Action,
+    a_log,
+    a_table,
+    actions_of,
+    add,
+    commit_path,
+    live_paths,
+    log_of,
+    metadata,
+    protocol,
+    put,
+)
 from support.memory_store import MemoryStore
 from tablefeed.errors import ConflictError, TablefeedError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
@@ -65,6 +80,18 @@ def test_a_table_that_another_writer_made_meanwhile_is_the_same_whatever_its_jso
 
     assert outcome == committed(1)
     assert live_paths(log) == ["ours", "theirs"]
+
+
+def test_a_first_batch_whose_files_went_with_the_folder_of_a_table_that_others_made_twice_is_run_again() -> None:
+    log = a_log()
+    ours = a_write(log, None, "ours", txn=("query", 0))
+    log.store.delete("ours")  # with the folder of a table that another writer made and deleted
+    put(log.store, 0, [protocol(), metadata()])
+
+    with pytest.raises(ConflictError, match=r"DELTA_METADATA_CHANGED.*ours is gone"):
+        commit(log, None, ours, still())
+
+    assert (log.load().version, live_paths(log)) == (0, [])
 
 
 def test_of_two_first_batches_with_different_schemas_the_second_changes_nothing() -> None:
@@ -146,6 +173,24 @@ def test_a_table_made_anew_between_plan_and_commit_is_not_written_to() -> None:
         commit(log, snapshot, ours, still())
 
     assert live_paths(log) == ["of the new table"]
+
+
+@pytest.mark.parametrize("kind", [WriteKind.APPEND, WriteKind.OVERWRITE, WriteKind.CHANGE])
+@pytest.mark.parametrize("since", [[], ["b"], ["b", "c"]], ids=["older", "as old", "newer"])
+def test_a_write_whose_version_is_gone_because_an_older_copy_was_restored_is_run_again(
+    kind: WriteKind, since: Sequence[str]
+) -> None:
+    log = clocked()
+    snapshot = log.load()
+    ours = a_write(log, snapshot, "ours", kind=kind)
+    log.store.delete(commit_path(1))  # an older copy has version 0 alone
+    for version, path in enumerate(since, start=1):
+        put(log.store, version, [add(path)])
+
+    with pytest.raises(ConflictError, match=r"version 1.*restored.*run the write again"):
+        commit(log, snapshot, ours, still())
+
+    assert (live_paths(log), log.store.exists("ours")) == ([*since], False)
 
 
 def test_a_table_deleted_between_plan_and_commit_is_not_made_again_by_an_append() -> None:

@@ -55,7 +55,9 @@ def test_files_stay_where_the_log_does_not_show_that_nothing_of_ours_stands() ->
     log = a_log(v0=[protocol(), metadata()], v1=[add("a")], v2=[metadata(configuration={"owner": "me"})])
     now = log.load()
     ours = a_write(log, now, "ours")
-    behind = replace(ours.plan, found=replace(ours.plan.found, version=Version(0)) if ours.plan.found else None)
+    behind = replace(
+        ours.plan, found=replace(ours.plan.found, version=Version(0), head=None) if ours.plan.found else None
+    )
     log.store.delete("_delta_log/00000000000000000001.json")
 
     with pytest.raises(ConflictError, match="gone from the log"):

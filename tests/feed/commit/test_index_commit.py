@@ -8,6 +8,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -194,6 +195,16 @@ def test_an_older_write_that_wakes_late_commits_nothing(table: Path) -> None:
     assert rows_of(table) == before
 
 
+def test_notes_of_earlier_writes_are_deleted_and_other_files_beside_them_stay(new: Path) -> None:
+    tablefeed.append(new, ROWS, app_id="loader", txn_version=7)
+    (folder,) = (new / NOTES_DIR).iterdir()
+    (folder / "other").touch()
+
+    assert isinstance(tablefeed.append(new, ROWS, app_id="loader", txn_version=8), Committed)
+
+    assert sorted(file.name for file in folder.iterdir()) == ["other", f"txn-{8:020d}"]
+
+
 def test_a_write_that_was_tried_and_never_committed_is_written(table: Path) -> None:
     failing = (Fault(operation="put_if_absent", name=names.LOG_DIR, at=n) for n in range(2, 9))
     write = written(log_of(table), new_rows(table, 901), txn=("loader", 0))
@@ -202,6 +213,18 @@ def test_a_write_that_was_tried_and_never_committed_is_written(table: Path) -> N
     assert list((table / NOTES_DIR).rglob("txn-*"))
 
     assert isinstance(tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0), Committed)
+
+
+@pytest.mark.parametrize("damaged", ["", "7", '{"after":"7"}', '{"after":true}', '{"after":null}'])
+def test_a_write_of_which_the_note_is_damaged_is_refused(new: Path, damaged: str) -> None:
+    rows = pa.table({"id": [1]})
+    for _ in range(2):
+        tablefeed.append(new, rows, table_format="indextables", app_id="app", txn_version=7)
+    (note,) = (new / "_transaction_log" / "_tablefeed").glob("*/txn-*")
+    note.write_text(damaged)
+
+    with pytest.raises(errors.LogError, match="not known whether write 7 of app was committed"):
+        tablefeed.append(new, rows, table_format="indextables", app_id="app", txn_version=7)
 
 
 def test_where_the_version_that_may_hold_a_write_was_purged_the_write_is_refused(corpus: Path, tmp_path: Path) -> None:
@@ -257,9 +280,15 @@ def test_an_overwrite_takes_away_what_was_appended_before_it_won(table: Path) ->
     assert ids(table) == [901]
 
 
-def test_a_lost_answer_is_settled_by_reading_back(table: Path) -> None:
-    puts = (".json", f"/{names.STATE_MANIFEST}")
-    log = log_of(table, *(Fault(operation="put_if_absent", name=name, when="after") for name in puts))
+@pytest.mark.parametrize(
+    ("when", "puts"),
+    [("after", (".json", f"/{names.STATE_MANIFEST}")), ("again", (".json", f"/{names.STATE_MANIFEST}", MANIFESTS))],
+    ids=["error", "sent again"],
+)
+def test_a_lost_answer_is_settled_by_reading_back(
+    table: Path, when: Literal["after", "again"], puts: tuple[str, ...]
+) -> None:
+    log = log_of(table, *(Fault(operation="put_if_absent", name=name, when=when) for name in puts))
     before = len(rows_of(table))
 
     outcome, _ = commit(log, None, written(log, new_rows(table, 901), txn=("ours", 0)), still())

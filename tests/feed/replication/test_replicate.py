@@ -13,9 +13,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
+from support.gateway import Gateway
 from support.logs import Action, a_log, add, col, info, meta, metadata, protocol, put, remove, said, txn
 from support.maintained import delete_rows, rows_of
-from support.s3 import Gateway
 from tablefeed import errors
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.background import wait_until_done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import random
@@ -396,8 +397,25 @@ def test_what_cannot_be_remembered_is_an_error_and_never_nothing(tmp_path: Path,
     assert rows(url) == []
 
 
+def a_damaged_time() -> str:
+    """A sequence as the state keeps it, an Arrow file, in which some bytes of the batch are others."""
+    batch, sink = pa.record_batch({"at": [5]}), pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write(batch)
+    data = bytearray(sink.getvalue().to_pybytes())
+    message = data.rindex(b"\xff\xff\xff\xff", 0, data.rindex(b"\xff\xff\xff\xff"))
+    data[message + 8 : message + 24] = b"\xee" * 16
+    return json.dumps({"how": {}, "files": [], "truncatedAt": base64.b64encode(data).decode()})
+
+
 @pytest.mark.parametrize(
-    "configuration", ['{"how":"","files":[],"truncatedAt":null}', '{"how":{},"files":[{"path":1,"rows":1}]}', "[]"]
+    "configuration",
+    [
+        '{"how":"","files":[],"truncatedAt":null}',
+        '{"how":{},"files":[{"path":1,"rows":1}]}',
+        "[]",
+        pytest.param(a_damaged_time(), id="a time whose bytes are damaged"),
+    ],
 )
 def test_a_domain_that_another_writer_set_is_refused(tmp_path: Path, configuration: str) -> None:
     url = a_target(tmp_path)

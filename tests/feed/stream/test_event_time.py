@@ -257,6 +257,13 @@ def test_a_first_batch_that_was_planned_and_not_done_is_the_same_though_the_tabl
     assert delivered(again, again.initial(), end) == ["a"]
 
 
+def test_a_batch_that_ends_where_it_begins_is_empty() -> None:
+    source = a_source(newest_first(), event_time_column="at")
+    middle = source.latest(source.initial(), ONE)
+
+    assert delivered(source, middle, middle) == []
+
+
 def test_a_batch_that_ends_where_the_snapshot_begins_is_empty() -> None:
     source = a_source(newest_first(), event_time_column="at")
 

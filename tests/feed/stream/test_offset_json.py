@@ -211,7 +211,7 @@ def test_a_refusal_shows_the_offset_and_the_table() -> None:
         assert said in error.message
 
 
-# --- fuzzed: ten thousand examples in `make fuzz` ---------------------------------------------------------------------
+# --- fuzzed: six thousand examples in `make fuzz` --------------------------------------------------------------------
 
 NAMES = st.text(min_size=1)
 OFFSETS = st.one_of(
@@ -231,37 +231,6 @@ OFFSETS = st.one_of(
 @given(OFFSETS)
 def test_every_offset_comes_back_as_it_was(offset: Offset) -> None:
     assert offset_from_json(json.loads(json.dumps(offset_to_json(offset))), url=URL) == offset
-
-
-VALUES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.sampled_from([-100, -20, -19, -1, 0, 1, 2, 3, 4, 1001, LARGEST, LARGEST - 100, LARGEST + 1]),
-    st.floats(),
-    st.text(),
-    st.lists(st.integers(), max_size=2),
-    st.dictionaries(st.text(), st.integers(), max_size=2),
-)
-FIELDS = ["sourceVersion", "reservoirId", "reservoirVersion", "index", "isStartingVersion"]
-KEYS = st.sampled_from([*FIELDS, "eventTimeColumn", "eventTimeMicros"]) | st.text()
-NEAR = st.sampled_from(
-    [{}, *(offset_to_json(offset) for offset in (at(5), at(3, barrier=Barrier.PASSED), by_time(5, 1)))]
-)
-
-
-@examples(4_000)
-@given(NEAR, st.dictionaries(KEYS, VALUES, max_size=6), st.sets(KEYS, max_size=1))
-def test_any_json_object_is_an_offset_or_an_offset_error(
-    near: dict[str, object], value: dict[str, object], left_out: set[str]
-) -> None:
-    candidate = {key: found for key, found in {**near, **value}.items() if key not in left_out}
-
-    try:
-        offset = offset_from_json(candidate, url=URL)
-    except OffsetError:
-        return
-    assert offset_from_json(offset_to_json(offset), url=URL) == offset
 
 
 @examples(2_000)

@@ -221,9 +221,9 @@ def begins_to_track(stopped: Checkpoint, case: Case, *said: TablefeedError) -> N
     assert case.words is not None
     tracked = Checkpoint(stopped.table, stopped.folder, ends=list(stopped.ends), done=stopped.done)
     tracked.files = list(stopped.files)
-    for error in said:
+    for error, which in zip(said, ("2", "the version of that change"), strict=True):
         assert [word for word in ALL_WORDS if word in error.message] == [w for w in ALL_WORDS if w in case.words]
-        assert not case.words or "or to 'always'" in error.message
+        assert not case.words or f"set to {which} or to 'always'" in error.message
     for short in one_short(case.words):
         assert error_of(tracked, allowed=short) is not None
     assert error_of(tracked, allowed=dict.fromkeys(case.words, 2)) is None

@@ -23,7 +23,7 @@ from tablefeed.errors import (
 from tablefeed.feed.scan.delta_task import DeltaTask
 from tablefeed.feed.stream.schema_analysis import _replaced
 from tablefeed.feed.stream.schema_tracking import schema_log_of
-from tablefeed.feed.stream.source_options import RENAME
+from tablefeed.feed.stream.source_options import DROP, RENAME
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
@@ -67,6 +67,8 @@ def test_each_kind_of_change_is_a_barrier(table: LocalStore, query: Checkpoint, 
     query.evolves()
 
     assert query.start() == [[], ["b"]]
+    tracked = json.loads(query.entries()[1]["protocolJson"])["protocol"]
+    assert tracked["minWriterVersion"] == (3 if "protocol" in change[0] else 2)
 
 
 @pytest.mark.parametrize("begins", ["before the loss", "after the loss"])
@@ -181,6 +183,8 @@ def test_consecutive_changes_without_files_become_one(table: LocalStore, query: 
     merged = query.entries()[2]
     assert (merged["deltaCommitVersion"], merged["previousMetadataSeqNum"]) == (4, 0)
     assert json.loads(merged["protocolJson"])["protocol"]["minWriterVersion"] == 3
+    assert query.versions() == [1, 2, 4, 6]
+    query.start(allowed={DROP: 6})
     assert query.versions() == [1, 2, 4, 6]
 
 

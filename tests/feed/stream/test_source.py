@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import hypothesis.strategies as st
@@ -108,6 +109,18 @@ def test_an_empty_table_is_an_empty_snapshot_and_its_first_row_comes_next() -> N
 
 
 # --- how far a batch goes --------------------------------------------------------------------------------------------
+
+
+def test_files_of_the_snapshot_that_the_filter_excludes_by_statistics_are_not_read() -> None:
+    def stats(low: int, high: int) -> str:
+        return json.dumps(
+            {"numRecords": 2, "minValues": {"id": low}, "maxValues": {"id": high}, "nullCount": {"id": 0}}
+        )
+
+    log = a_log(v0=[protocol(), metadata(), add("a", stats=stats(1, 5)), add("b", stats=stats(1, 6))])
+    source = a_source(log, where="id > 5")
+
+    assert delivered(source, at(0, in_snapshot=True), at(1)) == ["b"]
 
 
 def test_batches_of_two_files_cut_the_snapshot_and_the_commits_where_they_are_full() -> None:

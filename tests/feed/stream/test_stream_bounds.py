@@ -273,7 +273,7 @@ def test_an_end_before_the_start_is_refused_when_the_query_begins(hourly: TableL
     with pytest.raises(IllegalOptionError, match="is before the start, which is version") as caught:
         a_source(hourly, **options).initial()
     assert caught.value.error_class == "DELTA_INVALID_CDC_RANGE"
-    assert caught.value.option in ("endingVersion", "endingTimestamp")
+    assert caught.value.option == ("endingTimestamp" if "ending_timestamp" in options else "endingVersion")
 
 
 def test_a_version_that_is_not_there_cannot_be_left_behind_either(hourly: TableLog) -> None:
@@ -309,6 +309,15 @@ def test_a_time_still_to_come_ends_the_query_before_the_first_commit_after_it(ho
 
     assert to_the_end(source, at(4), Limits(files=1)) == (at(6), ["e", "f"])
     assert to_the_end(a_source(hourly, ending_timestamp="2024-01-01T05:00Z"), at(6)) == (at(6), [])
+
+
+def test_a_commit_before_a_time_still_to_come_is_delivered_at_once(hourly: TableLog, tmp_path: Path) -> None:
+    source = a_source(hourly, starting_version=3, ending_timestamp="2024-01-01T05:00Z")
+    assert to_the_end(source, at(3)) == (at(4), ["d"])
+    put(hourly.store, 4, [add("e")])
+    commit_at(tmp_path, 4, T0_S + 4 * HOUR_S)
+
+    assert to_the_end(source, at(4)) == (at(5), ["e"])
 
 
 def test_a_commit_that_is_not_listed_yet_is_not_delivered_before_it_is_known_to_be_in_time(

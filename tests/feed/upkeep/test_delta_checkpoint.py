@@ -201,6 +201,10 @@ def test_a_v2_checkpoint_has_its_files_in_sidecars() -> None:
     sidecars = [entry.name for entry in log.store.list("_delta_log/_sidecars")]
     paths = [[value["path"] for _, value in rows_of(log, f"_sidecars/{sidecar}")] for sidecar in sidecars]
     assert paths == [["f0", "f2"], ["f3", "f4"], ["f1"]]
+    actions = [json.loads(line) for line in log.store.read(f"_delta_log/{name}").splitlines()]
+    (tags,) = (action["checkpointMetadata"]["tags"] for action in actions if "checkpointMetadata" in action)
+    assert (tags["sidecarNumActions"], tags["numOfAddFiles"]) == ("5", "4")
+    assert [column["name"] for column in json.loads(tags["sidecarFileSchema"])["fields"]] == ["add", "remove"]
     for version in (0, 1):
         log.store.delete(commit_path(version))
     put(log.store, 2, [txn("q", 2)])

@@ -148,6 +148,22 @@ def with_a_state(log: IndexTablesLog, snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("work", [checkpointed, with_a_state])
+def test_what_names_other_files_keeps_them_where_the_answer_to_its_put_was_lost(
+    table: Path, work: Callable[[IndexTablesLog, Snapshot], None]
+) -> None:
+    """The put is sent again then, and refused."""
+    grow(table, to=10)
+    before = [add.path for add in live(table)]
+    heads = (names.checkpoint_name(10), f"/{names.STATE_MANIFEST}")
+    log = log_of(table, *(Fault(operation="put_if_absent", name=name, when="again") for name in heads))
+
+    work(log, log.load())
+
+    forget_commits(table, 11)
+    assert [add.path for add in live(table)] == before
+
+
+@pytest.mark.parametrize("work", [checkpointed, with_a_state])
 @pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
 def test_at_whatever_step_a_table_is_deleted_or_made_anew_nothing_of_the_old_one_is_in_its_log(
     table: Path, tmp_path: Path, work: Callable[[IndexTablesLog, Snapshot], None], *, anew: bool

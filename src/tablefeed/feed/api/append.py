@@ -127,7 +127,7 @@ def append(
         recorded = plan.recorded[txn.app_id]
         check_collision(txn, recorded, on_collision, url=log.url)
         return AlreadyApplied(version=state.version, recorded_txn_version=recorded)
-    files = write_task(plan, reader, task=0, task_count=1, txn=txn, now_ms=now_ms())
+    files = write_task(plan, reader, task=0, task_count=1, txn=txn, now_ms=now_ms(), store=log.store)
     transaction = Transaction(
         plan=plan,
         files=files,

@@ -61,6 +61,7 @@ class DeltaCommit(FormatCommit):
         self._log, self._around = log, around
         self._write = DeltaWrite(plan=plan, transaction=transaction, rewriting=transaction.rewriting)
         self._checked = plan.version
+        self._head = None if plan.found is None else plan.found.head
 
     @property
     def own_paths(self) -> tuple[str, ...]:
@@ -80,7 +81,8 @@ class DeltaCommit(FormatCommit):
 
     def check(self, state: Snapshot | None) -> None:
         """Raises as `_check_concurrent`, for the commits that were not checked before."""
-        self._checked = _check_concurrent(self._log, self._write, state, self._checked)
+        self._checked = _check_concurrent(self._log, self._write, state, self._checked, self._head)
+        self._head = None if state is None else state.head
 
     def prepared(self, state: Snapshot | None) -> Put:
         """As `FormatCommit`. Raises as `rewritten`, `removal_of` and `commit_entry`."""
@@ -120,12 +122,13 @@ class DeltaCommit(FormatCommit):
 
 
 def _check_concurrent(
-    log: TableLog, write: DeltaWrite, state: Snapshot | None, checked: Version | None
+    log: TableLog, write: DeltaWrite, state: Snapshot | None, checked: Version | None, head: Entry | None
 ) -> Version | None:
     """Checks the commits after `checked` up to `state`; gives the version up to which no commit conflicts with ours.
 
-    None where there is still no table. Raises ConflictError where a commit conflicts, where the table is gone or was
-    made anew, and where a commit is gone from the log, UnsupportedFeatureError where we cannot write the table now.
+    None: there is still no table. `head` is the file of the commit `checked`; None: not known. Raises ConflictError if
+    a commit conflicts, if the table is gone or was created again or restored, or if a commit is missing from the log;
+    UnsupportedFeatureError if we can no longer write the table.
     """
     plan, transaction = write.plan, write.transaction
     if state is None:
@@ -140,9 +143,12 @@ def _check_concurrent(
         )
     if plan.table_id is None and checked is None:
         _check_made_by_another(write, state)
+        _check_files_are_there(log, write, state)
         return state.version
     if plan.table_id is not None and state.metadata.table_id != plan.table_id:
         raise _conflict("the table was deleted and created again; run the write again", state.version, METADATA_CHANGED)
+    if checked is not None:
+        _check_not_restored(log, checked, head, state)
     reads = transaction.reads or _reads_of(plan, state, transaction.files)
     rewriting = write.rewriting or Rewriting()
     folded = transaction.decided_by.union(add.path for add in (*transaction.folded, *rewriting.removed))
@@ -167,6 +173,18 @@ def _check_concurrent(
             features.check_writable(state.protocol, state.metadata, removes=transaction.kind.removes)
     _check_shape(plan, state)
     return state.version
+
+
+def _check_not_restored(log: TableLog, checked: Version, head: Entry | None, state: Snapshot) -> None:
+    """Raises ConflictError if `checked`, whose file was `head`, is another commit now, or later than the newest.
+
+    Then an older copy of the table was restored: it has the same id, but not what our write has read. If the file is
+    missing and later versions exist, a log cleanup has deleted it.
+    """
+    now = state.head if state.version == checked else log.head(checked)
+    if state.version < checked or (None not in (now, head) and now != head):
+        reason = "this write has read it, and an older copy of the table was restored since; run the write again"
+        raise _conflict(reason, checked, "DELTA_CONCURRENT_DELETE_READ")
 
 
 def _reads_of(plan: DeltaPlan, state: Snapshot, written: Iterable[AddFile]) -> Callable[[FileAction], bool]:
@@ -198,6 +216,17 @@ def _check_made_by_another(write: DeltaWrite, state: Snapshot) -> None:
     if kind is WriteKind.OVERWRITE:
         reason = "another writer created the table first; run the write again"
         raise _conflict(reason, state.version, "DELTA_CONCURRENT_APPEND")
+
+
+def _check_files_are_there(log: TableLog, write: DeltaWrite, state: Snapshot) -> None:
+    """Raises ConflictError if a file of ours is missing: a write that found no table has no table id to compare.
+
+    Other writers may have created the table, deleted its folder with our files, and created the table again.
+    """
+    gone = next((path for path in write.transaction.paths if not log.store.exists(path)), None)
+    if gone is not None:
+        reason = f"the table was deleted and created again, and {gone} is gone; run the write again"
+        raise _conflict(reason, state.version, METADATA_CHANGED)
 
 
 def already_exists() -> TableError:

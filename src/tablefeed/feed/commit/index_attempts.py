@@ -24,6 +24,7 @@ from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.indextables import names
 from tablefeed.indextables.split.split_name import application_key, newest_of
+from tablefeed.model.action_fields import read_long
 from tablefeed.model.actions import Commit, Txn, Version
 from tablefeed.store import Within
 
@@ -113,8 +114,8 @@ def _first_tried(log: TableLog, txn: Txn, noted: Iterable[_Note]) -> Version | N
 def _after(log: TableLog, txn: Txn, txn_version: int) -> Version:
     name = _tried(txn, txn_version)
     try:
-        after = orjson.loads(log.store.read(name))["after"]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        after = read_long(orjson.loads(log.store.read(name))["after"])
+    except (KeyError, TypeError, ValueError) as error:
         raise LogError(
             f"{name} of {log.url} is damaged, so it is not known whether write {txn_version} of {txn.app_id} was "
             "committed. Look whether its rows are in the table. Then delete that file.",

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
 from tablefeed.feed.commit import index_attempts
-from tablefeed.feed.commit.own_log import all_in_log_of
+from tablefeed.feed.commit.own_log import all_in_log_of, put_own
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
@@ -168,7 +168,7 @@ def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
         path = f"{names.LOG_DIR}/{names.state_name(state.version)}"
         # Where this raises another error, the state may be in the log all the same, and it needs its manifests.
         try:
-            is_put = log.store.put_if_absent(path, new.state_file, within=within)
+            is_put = put_own(log.store, path, new.state_file, within=within)
         except TableReplacedError:
             delete_orphans(log.store, manifest_paths(new))
             raise
@@ -182,7 +182,7 @@ def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
 def _put_manifests(log: IndexTablesLog, new: NextState) -> None:
     """Puts the manifests of a state. No reader sees them before it, so only its put checks that the log is the same."""
     for path, (_, data) in zip(manifest_paths(new), new.manifests, strict=True):
-        if not log.store.put_if_absent(path, data, within=Within(directory=names.LOG_DIR)):
+        if not put_own(log.store, path, data, within=Within(directory=names.LOG_DIR)):
             raise StoreError(f"{path} of {log.url} is there already: run the write again.", url=log.url)
 
 

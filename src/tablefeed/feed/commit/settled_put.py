@@ -126,7 +126,8 @@ def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
         times = _times(put)
         if not times or put.version in times:
             return False
-        if not log.store.put_if_absent(put.path, put.data, within=put.within):  # their log must have no hole
+        created = log.store.put_if_absent(put.path, put.data, within=put.within)  # their log must have no hole
+        if not (created or put.is_ours()):
             return False
     raise _unknown(put, "it is in the log of another table, where later versions follow it")
 

@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts, no_files
 from tablefeed.delta.commit_info import Optimize, StreamingUpdate, TableChange, Write
-from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.collisions import OnCollision
+from tablefeed.feed.commit.own_log import holds
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.restored import Restored
 from tablefeed.feed.write.rewriting import Rewriting
@@ -136,13 +136,7 @@ class Put:
 
     def is_ours(self) -> bool:
         """Reads the log file back; says whether it is this commit. Raises StoreError if only its beginning is read."""
-        try:
-            found = self.log.store.read(self.path)
-        except ObjectNotFoundError:
-            return False
-        if found and found != self.data and self.data.startswith(found):
-            raise StoreError(f"Only the beginning of {self.path} at {self.log.url} was read.", url=self.log.url)
-        return found == self.data
+        return holds(self.log.store, self.path, self.data)
 
     @property
     def within(self) -> Within | None:

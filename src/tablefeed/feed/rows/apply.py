@@ -301,7 +301,7 @@ def _written(target: TargetRows, rows: pa.Table, *, task: int, now_ms: int) -> t
         return ()
     carried = tuple(name for name in target.id_column if name in rows.column_names)
     plan = replace(_plan(target, now_ms, rows.column_names), carried=carried)
-    return write_delta_task(plan, rows.to_batches(), task=task, now_ms=now_ms)
+    return write_delta_task(plan, rows.to_batches(), task=task, now_ms=now_ms, store=target.snapshot.log.store)
 
 
 def _changes(

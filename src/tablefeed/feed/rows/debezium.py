@@ -25,6 +25,7 @@ from tablefeed.feed.rows.columns import LONG, flat, gather, is_true, nulls
 from tablefeed.feed.rows.debezium_values import UNAVAILABLE_TEXTS, Declared, Read, reader, unavailable
 from tablefeed.feed.rows.folding import ABSENT, END_AT, START_AT
 from tablefeed.model.schema import Struct
+from tablefeed.model.shown import shown
 
 OP, ORDER = "__op", "__position"
 _TS, _SOURCE_TS, _OFFSET = "__ts_ms", "__source_ts_ms", "__offset"
@@ -58,7 +59,7 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
     found = _of_json(changes, asked, _wanted(asked, target)) if envelope is None else _of_columns(envelope)
     other = [op for op in found.op if op not in _OPS]
     if other:
-        raise _refused(f"op is {other[0]!r} in an event, which changes no row. Filter such events.")
+        raise _refused(f"op is {shown(other[0])} in an event, which changes no row. Filter such events.")
     sequence_by = asked.sequence_by
     if not sequence_by:
         sequence_by = (_OFFSET,) if {"offset", "partition"} <= {*beside.column_names} else (ORDER,)
@@ -352,7 +353,7 @@ def _position(source: Mapping[str, Any], op: str) -> tuple[str | None, int | Non
             raise _refused(f"{why}. Keep Kafka's columns offset and partition, or filter it.")
         case other:
             raise _refused(
-                f"the order of Debezium's connector {other!r} is not known. Set sequence_by, as to {_OFFSET}."
+                f"the order of Debezium's connector {shown(other)} is not known. Set sequence_by, as to {_OFFSET}."
             )
     if not is_live:
         log, position = log or "", position or 0
@@ -361,8 +362,8 @@ def _position(source: Mapping[str, Any], op: str) -> tuple[str | None, int | Non
 
 def _no_value(column: pa.Field, value: Any) -> InvalidRowsError:
     return InvalidRowsError(
-        f"A change for {TABLE} has no value of column {column.name}, which is {column.type}: {value!r:.200}. Nothing "
-        "was committed. Correct it, or change the column's type."
+        f"A change for {TABLE} has no value of column {column.name}, which is {column.type}: "
+        f"{shown(value, most=200)}. Nothing was committed. Correct it, or change the column's type."
     )
 
 

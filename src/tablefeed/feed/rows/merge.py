@@ -73,7 +73,7 @@ def merging(target: TargetRows, asked: Merging, *, txn: Txn | None, now_ms: int)
             with_ids = plan
             if made.replaces is not None:
                 rows, with_ids = work.found.with_ids(rows, made.replaces), replace(plan, carried=target.id_column)
-            files = write_delta_task(with_ids, rows.to_batches(), task=number, now_ms=now_ms)
+            files = write_delta_task(with_ids, rows.to_batches(), task=number, now_ms=now_ms, store=snapshot.log.store)
             written.append((made, files))
             paths += (file.path for file in files)
         rewriting = taken_out(

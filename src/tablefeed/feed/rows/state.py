@@ -125,7 +125,7 @@ def _state(domain: DomainMetadata) -> State:
         marks = (truncated, snapshot_at, found.get("forgottenAt"))
         times = [None if text is None else _scalar(text) for text in marks]
         state = State(how=how, files=files, truncated_at=times[0], snapshot_at=times[1], forgotten_at=times[2])
-    except (orjson.JSONDecodeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
+    except (orjson.JSONDecodeError, LookupError, TypeError, ValueError, OSError, pa.ArrowException) as error:
         raise _unreadable(domain) from error
     if not is_known:
         raise _unreadable(domain)
@@ -316,4 +316,6 @@ def _text(value: pa.Scalar) -> str:
 
 
 def _scalar(text: str) -> pa.Scalar:
-    return pa.ipc.open_file(base64.b64decode(text)).get_batch(0)["at"][0]
+    batch = pa.ipc.open_file(base64.b64decode(text)).get_batch(0)
+    batch.validate(full=True)
+    return batch["at"][0]

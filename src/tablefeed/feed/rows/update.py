@@ -115,7 +115,8 @@ def _changing(
     with deleted_on_error(snapshot.log.store) as written:
         if update is not None:
             after = map(update[1], target.rows_of(hits, with_ids=True))
-            files = write_delta_task(replace(plan, carried=target.id_column), after, task=0, now_ms=now_ms)
+            kept = replace(plan, carried=target.id_column)
+            files = write_delta_task(kept, after, task=0, now_ms=now_ms, store=snapshot.log.store)
             written += (file.path for file in files)
         rewriting = taken_out(
             plan,

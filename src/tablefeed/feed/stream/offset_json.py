@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from tablefeed.errors import OffsetError
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Barrier, EventTime, Offset
+from tablefeed.model.shown import shown
 
 SOURCE_VERSION = 1
 """The version written by default. This version of the format has no barriers."""
@@ -115,5 +116,7 @@ def _source_version(value: Mapping[str, object], url: str) -> int:
 
 def _malformed(url: str, value: Mapping[str, object], why: str, error_class: str) -> OffsetError:
     return OffsetError(
-        f"The checkpoint's offset {value!r} for {url} cannot be used: {why}.", url=url, error_class=error_class
+        f"The checkpoint's offset {shown(value, most=1000)} for {url} cannot be used: {why}.",
+        url=url,
+        error_class=error_class,
     )

@@ -40,6 +40,11 @@ SHORT_LOG = 10
 In a longer log checksums begin with the next checkpoint, which counts the files anyway."""
 
 
+def now_ms() -> int:
+    """Gives the time in ms since 1970 UTC."""
+    return time.time_ns() // 1_000_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepOptions:
     """What is done and how. `part_actions`: see `delta_checkpoint.CheckpointShape`.
@@ -50,6 +55,8 @@ class UpkeepOptions:
     `index_interval` and `index_part_actions` apply to the JSON checkpoints of IndexTables tables. The first is the
     number of versions between two checkpoints (None: none is written), the second the most actions in one file (None:
     no limit). The defaults are IndexTables'.
+
+    `ask` gets the work that is done later, as `background.ask` does; `now_ms` is the clock of that work.
     """
 
     checkpoint: bool = True
@@ -58,20 +65,17 @@ class UpkeepOptions:
     compact_every: int | None = None
     index_interval: int | None = 10
     index_part_actions: int | None = 100_000
+    ask: Callable[[tuple[str, ...], Callable[[], None]], None] = ask
+    now_ms: Callable[[], int] = now_ms
 
 
 USUAL = UpkeepOptions()
 """What is done by default."""
 
 
-def now_ms() -> int:
-    """Gives the time in ms since 1970 UTC."""
-    return time.time_ns() // 1_000_000
-
-
 def surroundings(upkeep: UpkeepOptions = USUAL) -> Surroundings:
     """Gives what `loop.commit` needs: this machine's clock, and what is due after the commit."""
-    return Surroundings(now_ms=now_ms, sleep=time.sleep, on_committed=partial(after_commit, options=upkeep))
+    return Surroundings(now_ms=upkeep.now_ms, sleep=time.sleep, on_committed=partial(after_commit, options=upkeep))
 
 
 def after_commit(
@@ -87,13 +91,15 @@ def after_commit(
     however long the log is. The rest is done in the background.
     """
     if isinstance(snapshot, DeltaSnapshot):  # IndexTables has no checksums
-        _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed))
+        _unless_it_fails("checksum", snapshot, lambda: _put_checksum(snapshot, commit, also_removed, options))
     look_after(snapshot, options)
 
 
-def _put_checksum(snapshot: DeltaSnapshot, commit: Commit, also_removed: FileCounts | None) -> None:
+def _put_checksum(
+    snapshot: DeltaSnapshot, commit: Commit, also_removed: FileCounts | None, options: UpkeepOptions
+) -> None:
     if not put_checksum(snapshot, commit, also_removed) and snapshot.version < SHORT_LOG:
-        behind(snapshot, "checksum", lambda: begin_checksums(snapshot))
+        behind(snapshot, "checksum", lambda: begin_checksums(snapshot), options)
 
 
 def look_after(snapshot: Snapshot, options: UpkeepOptions = USUAL) -> None:
@@ -109,15 +115,15 @@ def look_after(snapshot: Snapshot, options: UpkeepOptions = USUAL) -> None:
     if due:
         keep(_asked, key, snapshot.version)
     if due or also:
-        ask(key, lambda: _unless_replaced(snapshot, work))
+        options.ask(key, lambda: _unless_replaced(snapshot, work))
 
 
-def behind(snapshot: Snapshot, what: str, work: Callable[[], object]) -> None:
+def behind(snapshot: Snapshot, what: str, work: Callable[[], object], options: UpkeepOptions = USUAL) -> None:
     """Does `work` on the table in the background, in place of work on it with the same `what` that has not begun.
 
     A failure is only logged as a warning.
     """
-    ask((*table_key(snapshot), what), lambda: _unless_it_fails(what, snapshot, work))
+    options.ask((*table_key(snapshot), what), lambda: _unless_it_fails(what, snapshot, work))
 
 
 # --- what is due ---------------------------------------------------------------------------------------------------
@@ -162,7 +168,7 @@ def _look_after_index(snapshot: Snapshot, options: UpkeepOptions) -> None:
     if options.checkpoint and options.index_interval is not None:
         make_way()
         most = options.index_part_actions
-        checkpoint_if_due(snapshot, options.index_interval, part_actions=most, now_ms=now_ms())
+        checkpoint_if_due(snapshot, options.index_interval, part_actions=most, now_ms=options.now_ms())
 
 
 def _look_after_delta(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
@@ -194,10 +200,10 @@ def _checkpoint(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
     counts = write_checkpoint(snapshot, shape, before_step=make_way)
     make_way()
     _unless_it_fails("checksum", snapshot, lambda: put_checksums_from(snapshot, counts))
-    cutoff_ms = snapshot.properties.log_cutoff_ms(now_ms=now_ms())
+    cutoff_ms = snapshot.properties.log_cutoff_ms(now_ms=options.now_ms())
     if options.clean_up and _cleaned.get(table_key(snapshot)) != cutoff_ms:
         keep(_cleaned, table_key(snapshot), cutoff_ms)
-        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=now_ms(), before_step=make_way))
+        _unless_it_fails("cleanup", snapshot, lambda: clean_up(snapshot, now_ms=options.now_ms(), before_step=make_way))
 
 
 def keep(kept: OrderedDict[tuple[str, str], int], key: tuple[str, str], number: int) -> None:

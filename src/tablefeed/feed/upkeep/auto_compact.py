@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 
 from tablefeed.errors import ConflictError
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, behind, keep, table_key
+from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, behind, keep, surroundings, table_key
 
 LEAST_FILES = 50
 """The least number of small files in a partition for a fold: Delta-Spark's `autoCompact.minNumFiles`."""
@@ -32,7 +32,7 @@ def compact_if_wanted(snapshot: Snapshot, added: int, upkeep: UpkeepOptions = US
     left = _files_left.get(key, 0) - added
     keep(_files_left, key, left if left > 0 else LEAST_FILES)
     if left <= 0:
-        behind(snapshot, "optimize", lambda: _look(snapshot, key, upkeep))
+        behind(snapshot, "optimize", lambda: _look(snapshot, key, upkeep), upkeep)
 
 
 def _look(snapshot: Snapshot, key: tuple[str, str], upkeep: UpkeepOptions) -> None:
@@ -47,7 +47,7 @@ def _look(snapshot: Snapshot, key: tuple[str, str], upkeep: UpkeepOptions) -> No
         return
     try:
         folding = Folding(target_bytes=target_bytes, auto=True, least_files=LEAST_FILES)
-        fold(snapshot, folding, plans=1, upkeep=upkeep)
+        fold(snapshot, folding, plans=1, around=surroundings(upkeep))
     except ConflictError:
         keep(_files_left, key, 0)  # the next commit looks again
         raise

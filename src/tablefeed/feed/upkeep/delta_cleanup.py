@@ -20,6 +20,7 @@ from tablefeed.feed.snapshot.segment_reader import SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.upkeep.consumers import Cleaned, readers
 from tablefeed.feed.upkeep.delta_checkpoint import write_classic_twin
+from tablefeed.feed.upkeep.leftovers import sweep
 from tablefeed.log.cleanup import Cleanup, expired
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Version
@@ -47,7 +48,7 @@ def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None]
     properties = newest.properties
     if newest.head is None or newest.metadata.table_id != snapshot.metadata.table_id or not properties.cleans_log:
         return Cleaned()
-    _sweep(log, now_ms=now_ms)
+    sweep(log, names.LOG_DIR, now_ms=now_ms)
     consumers, cutoff_ms = readers(log, now_ms=now_ms), properties.log_cutoff_ms(now_ms=now_ms)
     listing = log.listing()
     without_them = expired(listing, cutoff_ms=cutoff_ms)
@@ -111,14 +112,6 @@ def is_readable(log: TableLog, base: LogSegment, *, before_step: Callable[[], No
         logger.warning("unreadable checkpoint table=%s checkpoint=%s: %s", log.url, names_of, error)
         return False
     return True
-
-
-def _sweep(log: TableLog, *, now_ms: int) -> None:
-    """Deletes the temporary files, a day old or older, that our killed writers left in the log's directories."""
-    folders = (names.LOG_DIR, f"{names.LOG_DIR}/{names.SIDECARS_DIR}")
-    swept = sum(log.store.sweep(folder, before_ms=now_ms - DAY_MS) for folder in folders)
-    if swept:
-        logger.info("sweep table=%s temporary_files=%d", log.url, swept)
 
 
 def _is_allowed(snapshot: Snapshot, cleanup: Cleanup, cutoff_ms: int) -> bool:

@@ -12,7 +12,7 @@ import uuid
 
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.commit.index_states import form_of, point_to
-from tablefeed.feed.commit.own_log import all_in_log_of
+from tablefeed.feed.commit.own_log import all_in_log_of, put_own
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
@@ -54,7 +54,7 @@ def write_json_checkpoint(
     with all_in_log_of(snapshot) as within:
         for file in checkpoint_files(attempt, snapshot.facts, live, writer=writer, actions_per_part=part_actions):
             path = f"{names.LOG_DIR}/{file.name}"
-            stands = log.store.put_if_absent(path, file.data, within=within)
+            stands = put_own(log.store, path, file.data, within=within)
             if file.hint is None:
                 parts.append(path)
                 continue

@@ -17,6 +17,7 @@ from tablefeed.feed.commit.own_log import delete_as_listed
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader
 from tablefeed.feed.upkeep.consumers import Cleaned, readers
+from tablefeed.feed.upkeep.leftovers import sweep
 from tablefeed.indextables import names
 from tablefeed.indextables.log import listing, retention
 from tablefeed.indextables.log.listing import Log, Segment
@@ -33,9 +34,11 @@ def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> Cleaned:
 
     The table is read first, so nothing is deleted from a log that cannot be read. Versions are deleted only where the
     first version that stays was read completely from the files that are left. Where that fails, a warning names the
-    file, and an older state or checkpoint is kept instead.
+    file, and an older state or checkpoint is kept instead. Temporary files that our killed writers left anywhere in the
+    table are deleted after a day, even if nothing else is.
     """
     snapshot = log.load()
+    sweep(log, "", now_ms=now_ms)
     consumers, found = readers(log, now_ms=now_ms), _Found(log.store)
     waits_for = consumers.before(retention.expired(found.log, kept, now_ms=now_ms).first)
     if waits_for:

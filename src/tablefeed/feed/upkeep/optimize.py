@@ -28,13 +28,13 @@ from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.errors import ConflictError, IllegalOptionError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
-from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.scan.arrow_filter import checked_filter
 from tablefeed.feed.scan.delta_task import DeltaColumns, delta_columns
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, behind, now_ms, surroundings
+from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, behind, surroundings
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.gathering import rewritten_in_bins
 from tablefeed.log.conflicts import WriteKind
@@ -117,12 +117,16 @@ def optimize(
 
 
 @naming_its_table
-def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, upkeep: UpkeepOptions = USUAL) -> Optimized:
-    """Folds the files of `snapshot`; plans again where other commits changed them, at most `plans` times in all."""
+def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, around: Surroundings | None = None) -> Optimized:
+    """Folds the files of `snapshot`; plans again where other commits changed them, at most `plans` times in all.
+
+    `around`: see `loop.commit`; None: the usual ones.
+    """
+    around = around or surroundings()
     commits: list[Optimized] = []
     for left in range(plans - 1, -1, -1):
         try:
-            for done in _folded(snapshot, folding, upkeep):
+            for done in _folded(snapshot, folding, around):
                 commits.append(done)  # noqa: PERF402 - those before a conflict count
             break
         except ConflictError as conflict:
@@ -140,11 +144,11 @@ def fold_behind(snapshot: Snapshot, upkeep: UpkeepOptions = USUAL) -> None:
     def fold_once() -> None:
         folding = Folding(target_bytes=wanted_bytes(snapshot, BEHIND_BYTES), auto=True)
         try:
-            fold(snapshot.log.load_for_files(), folding, plans=1, upkeep=upkeep)
+            fold(snapshot.log.load_for_files(), folding, plans=1, around=surroundings(upkeep))
         except ConflictError as conflict:
             logger.info("optimize dropped table=%s: %s", snapshot.log.url, conflict)
 
-    behind(snapshot, "optimize", fold_once)
+    behind(snapshot, "optimize", fold_once, upkeep)
 
 
 def wanted_bytes(snapshot: Snapshot, default: int = TARGET_BYTES) -> int:
@@ -248,7 +252,7 @@ def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
 # --- the work ------------------------------------------------------------------------------------------------------
 
 
-def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iterator[Optimized]:
+def _folded(snapshot: Snapshot, folding: Folding, around: Surroundings) -> Iterator[Optimized]:
     """Folds, and gives the outcome of each commit after it was made."""
     log = snapshot.log
     plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
@@ -264,7 +268,7 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
     for bins in _commits(_bins(files, folding)):
         folded = [tuple(_values(files, rows)) for rows in bins]
         oldest_first = (sorted(each, key=lambda add: (add.modified_ms, add.log_path)) for each in folded)
-        written = rewritten_in_bins(plan, oldest_first, log.store, now_ms=now_ms())
+        written = rewritten_in_bins(plan, oldest_first, log.store, now_ms=around.now_ms())
         transaction = Transaction(
             plan=plan,
             files=tuple(replace(add, data_change=False) for add in written),
@@ -272,7 +276,7 @@ def _folded(snapshot: Snapshot, folding: Folding, upkeep: UpkeepOptions) -> Iter
             operation=Optimize(predicate=folding.predicate, auto=folding.auto),
             folded=tuple(add for each in folded for add in each),
         )
-        done, state = commit(log, state, transaction, surroundings(upkeep))
+        done, state = commit(log, state, transaction, around)
         if isinstance(done, Committed):
             yield _outcome(done, transaction)
 

@@ -42,6 +42,7 @@ from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, required_commit
 from tablefeed.feed.upkeep.consumers import FOLDER, OWN_FOLDER, Readers, readers
+from tablefeed.feed.upkeep.leftovers import sweep
 from tablefeed.log.segment import LogSegment, earliest_reproducible
 from tablefeed.model.actions import CdcFile, Commit, DeletionVector, DomainMetadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -93,10 +94,10 @@ def vacuum(
     None means the table's `delta.deletedFileRetentionDuration`, by default 168 hours. A shorter retention is refused
     without `allow_short_retention`: it can delete files that readers of older versions or long-running writers need.
     Afterwards, versions older than the retention may not be readable, except those that a consumer still has to read.
-    Files below the table's folder that do not belong to the table are deleted too. Tables in sub-folders and empty
-    folders stay. With `dry_run` nothing is deleted. Nothing is written to the log. Raises IllegalOptionError,
-    UnsupportedFeatureError, LogError, StoreError, and ConflictError if the table was replaced, or its protocol or
-    retention changed, meanwhile.
+    Files below the table's folder that do not belong to the table are deleted too. Temporary files of our killed
+    writers are deleted when they are a day old, and not counted. Tables in sub-folders and empty folders stay. With
+    `dry_run` nothing is deleted. Nothing is written to the log. Raises IllegalOptionError, UnsupportedFeatureError,
+    LogError, StoreError, and ConflictError if the table was replaced, or its protocol or retention changed, meanwhile.
     """
     log = open_maintained(location(url), store_options(storage_options))
     return vacuumed(
@@ -136,6 +137,8 @@ def vacuumed(log: DeltaLog, *, retention_ms: int | None, allow_short: bool, dry_
         for name in () if dry_run else some["path"].to_pylist():
             log.store.delete(name)
         gone.append(some)
+    if not dry_run:
+        sweep(log, "", now_ms=now_ms)
     found = pa.concat_tables(gone)
     size_bytes = pc.sum(found["size_bytes"]).as_py() or 0
     outcome = Vacuumed(paths=found["path"], size_bytes=size_bytes, dry_run=dry_run, waits_for=waits_for)

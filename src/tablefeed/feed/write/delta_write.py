@@ -24,7 +24,7 @@ from tablefeed.feed.write.replaced_rows import as_replaced, check_partitions
 from tablefeed.feed.write.row_rules import keeping, names_in_files
 from tablefeed.feed.write.write_plan import DeltaPlan, check_text, partition_path, partition_texts
 from tablefeed.model.actions import AddFile
-from tablefeed.store import Within, open_store
+from tablefeed.store import Store, Within, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,12 +33,18 @@ if TYPE_CHECKING:
 
 
 def write_delta_task(
-    plan: DeltaPlan, batches: Iterable[pa.RecordBatch], *, task: int, task_count: int | None = None, now_ms: int
+    plan: DeltaPlan,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    task: int,
+    task_count: int | None = None,
+    now_ms: int,
+    store: Store | None = None,
 ) -> tuple[AddFile, ...]:
     """Writes as `sink.write_task` does, to Parquet files."""
     from tablefeed.data.write import write_files
 
-    store = open_store(plan.location, for_store(plan.storage_options))
+    store = store or open_store(plan.location, for_store(plan.storage_options))
     # If the table was deleted meanwhile, its folder is not created again.
     within = None if plan.found is None else Within(directory="")
 

@@ -87,6 +87,6 @@ def rewritten_in_bins(
                 rows = read_with_ids(scan, files, arrow, IdColumns(*plan.carried), store=store)
             else:
                 rows = read_task(scan.of(adds), arrow, store=store)
-            written += write_delta_task(again, rows, task=number, now_ms=now_ms)
+            written += write_delta_task(again, rows, task=number, now_ms=now_ms, store=store)
             paths[:] = [add.path for add in written]
     return tuple(written)

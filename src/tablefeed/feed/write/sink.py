@@ -17,6 +17,7 @@ from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.schema import Struct
+from tablefeed.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,23 +64,25 @@ def write_task(
     task_count: int | None = None,
     txn: Txn | None = None,
     now_ms: int,
+    store: Store | None = None,
 ) -> tuple[AddFile, ...]:
     """Writes the rows of one task to new data files, durable when this returns; gives the adds for a commit.
 
     `task`, from 0, is unique among the tasks of a write, and `task_count` is their number, None: not known. Identity
     values are unique by it. `txn` is what the commit will record; it is part of the names of splits. A random part
-    makes file names differ between attempts of one task. Raises InvalidRowsError, SchemaMismatchError,
-    UnsupportedExpressionError, StoreError and NotExclusiveError, after it tried to delete its files.
+    makes file names differ between attempts of one task. `store` is the table's; None: it is opened. Raises
+    InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError, StoreError and NotExclusiveError, after it tried
+    to delete its files.
     """
     match plan:
         case DeltaPlan():
             from tablefeed.feed.write.delta_write import write_delta_task
 
-            return write_delta_task(plan, batches, task=task, task_count=task_count, now_ms=now_ms)
+            return write_delta_task(plan, batches, task=task, task_count=task_count, now_ms=now_ms, store=store)
         case SplitPlan():
             from tablefeed.feed.write.split_write import write_split_task
 
-            return write_split_task(plan, batches, task=task, txn=txn, now_ms=now_ms)
+            return write_split_task(plan, batches, task=task, txn=txn, now_ms=now_ms, store=store)
 
 
 def _columns(incoming: pa.Schema | str) -> Struct:

@@ -42,7 +42,7 @@ from tablefeed.indextables.split.split_name import split_name
 from tablefeed.indextables.split.table_indexing import indexing_of
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.schema import Primitive, Struct
-from tablefeed.store import open_store
+from tablefeed.store import Store, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -181,12 +181,18 @@ def _asked(schema: pa.Schema, asked: Mapping[str, str]) -> dict[str, Indexed]:
 
 
 def write_split_task(
-    plan: SplitPlan, batches: Iterable[pa.RecordBatch], *, task: int, txn: Txn | None, now_ms: int
+    plan: SplitPlan,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    task: int,
+    txn: Txn | None,
+    now_ms: int,
+    store: Store | None = None,
 ) -> tuple[AddFile, ...]:
     """Writes as `sink.write_task` does, to splits, whose names contain `txn`."""
     from tablefeed.data.split_writer import SplitLayout, write_splits
 
-    store = open_store(plan.location, for_store(plan.storage_options))
+    store = store or open_store(plan.location, for_store(plan.storage_options))
     schema, arrow = plan.schema, to_arrow(plan.schema)
 
     def added(written: WrittenSplit) -> AddFile:

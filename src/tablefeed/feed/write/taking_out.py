@@ -6,18 +6,16 @@ after the commit; where something raises here, they are deleted.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import orjson
 from pyroaring import BitMap64
 
 from tablefeed.delta import features
 from tablefeed.delta.deletion_vectors import encode
-from tablefeed.delta.stats.stats_text import num_records
+from tablefeed.delta.stats.stats_text import loose, num_records
 from tablefeed.feed.scan.vectors import deleted_positions
 from tablefeed.feed.snapshot.table_files import TableFiles
 from tablefeed.feed.snapshot.table_log import Snapshot
@@ -70,7 +68,10 @@ def taken_out(
         if copied:
             rows = target.rows_beside(copied)
             again = replace(plan.for_table_rows(len(plan.schema.fields)), carried=target.id_columns or ())
-            rewriting = replace(rewriting, added=write_delta_task(again, rows, task=0, now_ms=now_ms))
+            rewriting = replace(
+                rewriting,
+                added=write_delta_task(again, rows, task=0, now_ms=now_ms, store=target.snapshot.log.store),
+            )
             begun += (file.path for file in rewriting.added)
         if changes is not None and properties.records_changes and (copied or updates):
             rewriting = replace(rewriting, changes=write_changes(plan, changes(), store=target.snapshot.log.store))
@@ -86,7 +87,7 @@ def _marked(rewriting: Rewriting, plan: DeltaPlan, target: TargetRows, hits: Seq
     vectors = [hit.positions | _deleted(files, hit.file) for hit in hits]
     described, file = encode(vectors, file_id=uuid.uuid4(), folder=random_folder(plan))
     adds = tuple(
-        replace(hit.file, deletion_vector=vector, stats=_loose(hit.file.stats), data_change=True)
+        replace(hit.file, deletion_vector=vector, stats=loose(hit.file.stats), data_change=True)
         for hit, vector in zip(hits, described, strict=True)
     )
     with log.store.create(file.path, within=Within(directory="")) as opened:
@@ -97,17 +98,6 @@ def _marked(rewriting: Rewriting, plan: DeltaPlan, target: TargetRows, hits: Seq
 def _deleted(files: TableFiles, file: AddFile) -> BitMap64:
     vector = file.deletion_vector
     return BitMap64() if vector is None else deleted_positions(files, vector, of_file=file.path)
-
-
-def _loose(stats: str | None) -> str | None:
-    """Gives `stats`, which have a row count, as those of a file of which some rows are deleted ("Per-file Statistics").
-
-    Numbers keep their digits: a decimal is no float.
-    """
-    if stats is None:
-        return None
-    fields = json.loads(stats, parse_float=orjson.Fragment, parse_int=orjson.Fragment)
-    return orjson.dumps({**fields, "tightBounds": False}).decode()
 
 
 def counts(rewriting: Rewriting) -> dict[str, int]:

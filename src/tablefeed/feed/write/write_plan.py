@@ -22,6 +22,7 @@ from tablefeed.model.actions import Metadata, Protocol, Version
 from tablefeed.model.rules import IdentityColumn
 from tablefeed.model.schema import DataType, Struct
 from tablefeed.model.statistics import LeafPath
+from tablefeed.store import Entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +41,8 @@ class Planned:
     partition_columns: tuple[str, ...]
     configuration: Mapping[str, str]
     protocol: Protocol
+    head: Entry | None
+    """The file of the version's commit; None: not known."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Planned:
@@ -52,6 +55,7 @@ class Planned:
             # A plain dict, because it is pickled for every task.
             configuration=dict(snapshot.metadata.configuration),
             protocol=snapshot.protocol,
+            head=snapshot.head,
         )
 
 
