@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from support.bounds import at_most
 from support.index_log import (
     EVERYWHERE,
     METADATA,
@@ -186,6 +187,15 @@ def test_a_block_of_snappy_that_does_not_fit_its_checksum_is_damage() -> None:
         entries(data[:checksum] + bytes([data[checksum] ^ 1]) + data[checksum + 1 :], 2)
 
 
+def test_a_block_that_unpacks_to_a_multiple_that_no_records_have_is_damage_and_not_unpacked() -> None:
+    packed = _packed(bytes(1 << 28), "zstandard")
+    data = _as_codec("zstandard")
+    head = data[: data.index(SYNC) + len(SYNC)]
+
+    with at_most(64 << 20), pytest.raises(CorruptLogError, match=r"bytes has more than [0-9]+ bytes of records"):
+        entries(head + _long(2) + _long(len(packed)) + packed + SYNC, 2)
+
+
 def test_a_block_that_ends_with_the_mark_of_another_file_is_damage() -> None:
     data = manifest("m", [add("a")])[1]
 
@@ -217,6 +227,22 @@ def test_a_schema_of_values_without_bytes_is_damage_for_any_number_of_them_fits_
     data = a_manifest([], {"type": "record", "name": "F", "fields": [{"name": "path", "type": kind}]})
 
     with pytest.raises(CorruptLogError, match="an array of values without bytes"):
+        entries(data)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        ["null", "F"],
+        {"type": "map", "values": "F"},
+        {"type": "error", "name": "E", "fields": [{"name": "e", "type": ["null", "E"]}]},
+        {"type": "record", "name": "G", "fields": [{"name": "g", "type": [{"type": "array", "items": "F"}]}]},
+    ],
+)
+def test_a_schema_of_a_record_within_itself_is_damage_for_its_values_could_nest_to_any_depth(inner: object) -> None:
+    data = a_manifest([], {"type": "record", "name": "F", "fields": [{"name": "path", "type": inner}]})
+
+    with pytest.raises(CorruptLogError, match="within itself"):
         entries(data)
 
 

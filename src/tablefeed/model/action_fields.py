@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tablefeed.model.shown import shown
+
 JsonObject = Mapping[str, Any]  # Any: what JSON or Avro can hold, before a table has checked it
 
 
@@ -61,14 +63,14 @@ def read_text(value: object) -> str:
     """The string that `value` is. Raises BadActionError, as all functions below do for another type."""
     if isinstance(value, str):
         return value
-    raise BadActionError(f"is {value!r:.60}, not a string")
+    raise BadActionError(f"is {shown(value)}, not a string")
 
 
 def read_boolean(value: object) -> bool:
     """The boolean that `value` is."""
     if isinstance(value, bool):
         return value
-    raise BadActionError(f"is {value!r:.60}, not a boolean")
+    raise BadActionError(f"is {shown(value)}, not a boolean")
 
 
 def read_long(value: object) -> int:
@@ -76,21 +78,21 @@ def read_long(value: object) -> int:
     # In Python bool is an int; for numbers beyond 64 bits the parser returns floats.
     if type(value) is int and -(2**63) <= value < 2**63:
         return value
-    raise BadActionError(f"is {value!r:.60}, not a 64-bit integer")
+    raise BadActionError(f"is {shown(value)}, not a 64-bit integer")
 
 
 def read_integer(value: object) -> int:
     """The 32-bit integer that `value` is."""
     if type(value) is int and -(2**31) <= value < 2**31:
         return value
-    raise BadActionError(f"is {value!r:.60}, not a 32-bit integer")
+    raise BadActionError(f"is {shown(value)}, not a 32-bit integer")
 
 
 def read_object(value: object) -> dict[str, Any]:
     """The object that `value` is."""
     if isinstance(value, dict):
         return value
-    raise BadActionError(f"is {value!r:.60}, not an object")
+    raise BadActionError(f"is {shown(value)}, not an object")
 
 
 def read_partition_values(value: object) -> dict[str, str | None]:
@@ -107,7 +109,7 @@ def read_texts(value: object) -> tuple[str, ...]:
     """The list of strings that `value` is."""
     if isinstance(value, list):
         return tuple(read_text(text) for text in value)
-    raise BadActionError(f"is {value!r:.60}, not a list of strings")
+    raise BadActionError(f"is {shown(value)}, not a list of strings")
 
 
 def _text_set(value: object) -> frozenset[str]:

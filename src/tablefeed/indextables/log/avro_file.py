@@ -116,25 +116,28 @@ def _read_header(avro: Any, source: io.BytesIO) -> tuple[Any, str, bytes]:  # An
     return records, codec, header["sync"]
 
 
-def _has_bytes(schema: Any) -> bool:  # Any: JSON
-    """Whether each value of `schema` has a byte or more.
+def _has_bytes(schema: Any, within: frozenset[str] = frozenset()) -> bool:  # Any: JSON
+    """Whether each value of `schema` has a byte or more. `within` names the records that it is a part of.
 
-    Raises _BadFileError where the items of an array may have none: it could claim any number of them.
+    Raises _BadFileError if the items of an array may have none, because the array could claim any number of them. Also
+    raises it for a record within itself: fastavro recurses in C for each level, and can end the process.
     """
     match schema:
         case {"type": "array", "items": items}:
-            if not _has_bytes(items):
+            if not _has_bytes(items, within):
                 raise _BadFileError("its schema has an array of values without bytes")
-        case {"type": "record", "fields": fields}:
-            of_each = [_has_bytes(field["type"]) for field in fields]
+        case {"name": name, "fields": fields}:
+            of_each = [_has_bytes(field["type"], within | {name}) for field in fields]
             return any(of_each)
         case {"type": "map", "values": values}:
-            _has_bytes(values)
+            _has_bytes(values, within)
         case list():
             for each in schema:
-                _has_bytes(each)
+                _has_bytes(each, within)
         case {"type": kind}:
-            return _has_bytes(kind)
+            return _has_bytes(kind, within)
+        case str() if schema in within:
+            raise _BadFileError(f"its schema has a record {schema} within itself")
         case _:
             return schema in _PRIMITIVES
     return True
@@ -154,12 +157,11 @@ def _decompress(packed: bytes, codec: str, *, url: str, log_file: str) -> bytes:
             case "null":
                 return packed
             case "zstandard":
-                with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-                    return bytes(stream.read())
+                return _zstandard(packed)
             case "snappy":
                 return _snappy(packed)
             case "deflate":
-                return zlib.decompress(packed, wbits=-zlib.MAX_WBITS)
+                return zlib.decompress(packed, wbits=-zlib.MAX_WBITS)  # a byte becomes at most 1032 bytes
     except (OSError, zlib.error, pa.ArrowException, ValueError) as error:
         raise _BadFileError(f"a block cannot be decompressed: {error}") from error
     raise UnsupportedFeatureError(
@@ -169,6 +171,20 @@ def _decompress(packed: bytes, codec: str, *, url: str, log_file: str) -> bytes:
         features=(f"codec {codec}",),
         error_class="INDEXTABLES_UNSUPPORTED_CODEC",
     )
+
+
+_MOST_EXPANSION = 1024
+"""About the most of deflate. Zstandard itself has no limit: a run of equal bytes of any length becomes a few bytes."""
+_ALWAYS_UNPACKED_BYTES = 1 << 20
+
+
+def _zstandard(packed: bytes) -> bytes:
+    most = max(_MOST_EXPANSION * len(packed), _ALWAYS_UNPACKED_BYTES)
+    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+        text = bytes(stream.read(most + 1))
+    if len(text) > most:
+        raise _BadFileError(f"a block of {len(packed)} bytes has more than {most} bytes of records")
+    return text
 
 
 def _snappy(packed: bytes) -> bytes:

@@ -40,10 +40,10 @@ def doc_mapping_hash(doc_mapping: str) -> str:
 def canonical(doc_mapping: str) -> str:
     """The canonical form: keys sorted, lists of named objects sorted by name, no spaces, characters as themselves."""
     try:
-        value = json.loads(doc_mapping)
+        value = _sorted(json.loads(doc_mapping))
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     except RecursionError as error:
         raise ValueError("it is too deep") from error
-    return json.dumps(_sorted(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 class DocMappings:

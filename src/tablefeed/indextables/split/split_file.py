@@ -18,6 +18,7 @@ import orjson
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.doc_store import DocStore, Read, exactly, read_store
+from tablefeed.model.shown import shown
 
 _TAIL_BYTES = 64 << 10  # holds the footer of most splits: one read instead of three
 _LARGE_FOOTER_BYTES = 4 << 20  # most of it is the hotcache, which is not used: then three reads are cheaper
@@ -187,7 +188,7 @@ def _file_range(name: str, where: Any, size_bytes: int) -> tuple[int, int]:  # A
     match where:
         case {"start": int(begin), "end": int(end)} if 0 <= begin <= end <= size_bytes:
             return begin, end
-    raise DamagedSplitError(f"has a footer that gives the place of {name!r:.60} as {where!r:.60}")
+    raise DamagedSplitError(f"has a footer that gives the place of {name!r:.60} as {shown(where)}")
 
 
 def _range(files: _Files, name: str) -> tuple[int, int]:
@@ -220,7 +221,7 @@ def _fields(meta: dict[str, Any]) -> Iterator[IndexField]:
             case {"name": str(name), "type": str(), "options": dict(options)}:
                 yield IndexField(name=name, is_stored=options.get("stored") is True)
             case _:
-                raise DamagedSplitError(f"has a field that is {field!r:.60}")
+                raise DamagedSplitError(f"has a field that is {shown(field)}")
 
 
 def _segments(meta: dict[str, Any]) -> Iterator[tuple[str, int]]:
@@ -232,7 +233,7 @@ def _segments(meta: dict[str, Any]) -> Iterator[tuple[str, int]]:
                     raise UnsupportedSplitError("has deleted documents", feature="deletes")
                 yield name.replace("-", ""), rows
             case _:
-                raise DamagedSplitError(f"has a segment that is {segment!r:.60}")
+                raise DamagedSplitError(f"has a segment that is {shown(segment)}")
 
 
 def _objects(meta: dict[str, Any], name: str) -> Sequence[object]:
