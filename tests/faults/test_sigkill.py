@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from feed.rows.test_apply_changes import FED, NEEDED, VECTORS, Event, apply, events, rows
 from spark.test_apply_changes import txns
+from support.processes import kill_session, processes_of_session
 
 HERE = Path(__file__).parent
 PATIENCE_S = 120
@@ -35,31 +36,6 @@ CHANGES_LEFT = {
     "between-log-commit-and-sparks-commit-log": 2,
 }
 """The same of the tables that a query applies changes to: each had one version before."""
-
-
-def processes_of_session(leader: int) -> list[int]:
-    """All living processes of the driver's session: itself, its JVM, the Python daemon and its workers."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended while we looked
-        if int(fields[3]) == leader and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
-
-
-def kill_session(leader: int) -> None:
-    """Kills what lives of the session until nothing does: one that was being forked is there at the next look."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (living := processes_of_session(leader)) and time.monotonic() < deadline:
-        for pid in living:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        time.sleep(0.01)
 
 
 def started(program: str, *arguments: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
