@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.session import start_session
+from support.session import jar_conf, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,11 +21,7 @@ def delta_spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFa
     if folder is None:
         pytest.fail("tests marked peer need --peer-jars=FOLDER; make test-peer fetches and names it")
     conf = {
-        "spark.jars": ",".join(str(jar) for jar in sorted(folder.resolve().glob("*.jar"))),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # The JAR replays a log with 50 tasks by default: seconds for a table of two commits.
-        "spark.databricks.delta.snapshotPartitions": "1",
+        **jar_conf(folder),
         "spark.sql.shuffle.partitions": "1",
         # VACUUM lists a table with 10,000: minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",

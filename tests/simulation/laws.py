@@ -1,0 +1,218 @@
+"""What must hold of the tables of a schedule, from the bytes of their commits and plain Python alone."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import orjson
+import pyarrow as pa
+
+from simulation.world import COMMIT, Disk, World
+from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.model.actions import Txn
+from tablefeed.model.offset import Offset
+from tablefeed.model.outcome import AlreadyApplied, Committed
+
+Event = tuple[int, str, int, str]
+"""A key, a value, a sequence, and "u" or "d"."""
+
+
+How = Literal["apply", "merge", "delete", "update"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What one commit does to the rows of a table.
+
+    apply and merge: each event writes or deletes its row, by the sequences or in the order of the commits. delete: the
+    rows up to the key of the first event are deleted. update: they get its value.
+    """
+
+    how: How
+    events: Sequence[Event]
+
+
+class BrokenLawError(AssertionError):
+    """What must hold does not."""
+
+
+def require(holds: bool, *said: object) -> None:  # noqa: FBT001 - as `assert`
+    if not holds:
+        raise BrokenLawError(" ".join(map(str, said)))
+
+
+def holds(law: Callable[[], None]) -> bool:
+    """Whether a law holds."""
+    try:
+        law()
+    except BrokenLawError:
+        return False
+    return True
+
+
+class Oracle:
+    """Knows from the commits of each table, as they were put, which rows each version has."""
+
+    def __init__(self, world: World, batches: Mapping[Txn, Batch]) -> None:
+        self._world, self._batches = world, batches
+
+    def txns(self, table: str, version: int | None = None) -> list[Txn]:
+        """The transactions of the table's commits up to `version`, in their order."""
+        history = self._world.disk(table).history
+        return [txn for each in sorted(history) if version is None or each <= version for txn in _txns(history[each])]
+
+    def appended(self, table: str, history: Mapping[int, bytes] | None = None) -> dict[int, list[int]]:
+        """The rows that each version appended, in the order of its files; of a `history`, by default the table's."""
+        found: dict[int, list[int]] = {}
+        history = self._world.disk(table).history if history is None else history
+        for version, data in sorted(history.items()):
+            adds = [a["add"] for a in _parsed(data) if a.get("add", {}).get("dataChange")]
+            found[version] = [row for add in adds for row in self._world.rows[add["path"]]]
+        return found
+
+    def rows(self, table: str, version: int | None = None) -> list[tuple[Any, ...]]:
+        """The rows of the commits up to `version`, sorted."""
+        if table in ("changed", "merged"):
+            batches = [self._batches[txn] for txn in self.txns(table, version)]
+            return sorted(folded(batches))
+        there = self.appended(table).items()
+        return sorted((row,) for at, rows in there if version is None or at <= version for row in rows)
+
+    def check_rows(self, table: str, version: int, rows: pa.Table) -> None:
+        """Every reader sees the rows of the commits up to its version."""
+        found, expected = sorted(tuple(row.values()) for row in rows.to_pylist()), self.rows(table, version)
+        require(found == expected, f"{table} at version {version} has {found}, not {expected}")
+
+    def acknowledges(self, table: str, txn: Txn) -> Callable[[Committed | AlreadyApplied], None]:
+        """Gives the check that what is acknowledged is in the log, unless the table was replaced since now."""
+        disk = self._world.disk(table)
+        epoch = len(disk.past)
+
+        def acknowledge(outcome: Committed | AlreadyApplied) -> None:
+            if len(disk.past) == epoch:
+                said = outcome.version if isinstance(outcome, Committed) else None
+                there = self.txns(table) if said is None else _txns(disk.history.get(said, b""))
+                require(txn in there, f"{table} acknowledged {txn} as {outcome}, and its commits do not have it")
+
+        return acknowledge
+
+    def check_once(self, table: str) -> None:
+        twice = [txn for txn, count in Counter(self.txns(table)).items() if count > 1]
+        require(not twice, f"{table} has {twice} twice")
+
+    def live(self, table: str, version: int | None = None) -> set[str]:
+        """The live files of the newest or another version, each with its deletion vector."""
+        found: set[str] = set()
+        for action in self._actions(table, version):
+            if "remove" in action:
+                found.discard(_key(action["remove"]))
+            elif "add" in action:
+                found.add(_key(action["add"]))
+        return found
+
+    def check_log(self, table: str) -> None:
+        """Whichever checkpoint a reader begins with, it finds the same table; and checksums are right."""
+        disk = self._world.disk(table)
+        if not disk.history:
+            require(not disk.names(), f"{table} was deleted and has {disk.names()}")
+            return
+        require(sorted(disk.history) == list(range(len(disk.history))), f"{table} has versions {sorted(disk.history)}")
+        for name in disk.names():
+            if ".checkpoint." in name and "_sidecars" not in name and name not in disk.damaged:
+                self._check_checkpoint(table, disk, name)
+            if name.endswith(".crc"):
+                self._check_checksum(table, disk, name)
+
+    def _check_checksum(self, table: str, disk: Disk, name: str) -> None:
+        version, said = int(name.removeprefix("_delta_log/")[:20]), json.loads(disk.read(name))
+        found = version, said["numFiles"], said["metadata"]["id"]
+        require(version in disk.history, f"{table} has {name}, and never had that version")
+        ids = [a["metaData"]["id"] for a in self._actions(table, version) if "metaData" in a]
+        require(found == (version, len(self.live(table, version)), ids[-1]), f"{table} has {name} that says {found}")
+
+    def _check_checkpoint(self, table: str, disk: Disk, name: str) -> None:
+        version = int(name.removeprefix("_delta_log/")[:20])
+        alone = disk.copy_of()
+        for other in disk.names():
+            after = (commit := COMMIT.match(other)) and int(commit[1]) > version
+            if other != name and not after and "_sidecars" not in other:
+                del alone._objects[other]
+        snapshot = DeltaLog(alone, location=alone.url, storage_options={}).load()
+        ids = {a["metaData"]["id"] for a in self._actions(table, None) if "metaData" in a}
+        require(snapshot.version == max(disk.history), f"{table} by {name} is at version {snapshot.version}")
+        require(snapshot.metadata.table_id in ids, f"{table} by {name} is another table")
+        found = {key for batch in snapshot.live_files() for key in map(_logged_key, batch.to_pylist())}
+        expected = {key.partition(" ")[0] for key in self.live(table)}
+        require(found == expected, f"{table} by {name} has the files {found}, not {expected}")
+
+    def _actions(self, table: str, version: int | None) -> Iterator[dict[str, Any]]:
+        history = self._world.disk(table).history
+        for each in sorted(history):
+            if version is None or each <= version:
+                yield from _parsed(history[each])
+
+
+def check_stream(
+    source: Mapping[int, list[int]], target: Mapping[int, list[int]], begin: Offset, *, whole: bool
+) -> None:
+    """Each row of each source commit is in the target once, in the order of the commits; both are rows by version.
+
+    The rows of an initial snapshot come first, in any order. Not `whole`: the target has a prefix of the commits.
+    """
+    first = -1 if begin.in_snapshot else begin.version
+    order = {row: max(version, begin.version) for version, rows in source.items() if version >= first for row in rows}
+    found = [row for rows in target.values() for row in rows]
+    said = f"{dict(target)} of {dict(source)} from {begin}"
+    twice = [row for row, count in Counter(found).items() if count > 1]
+    require(not twice, f"the target has {twice} twice: {said}")
+    require(set(found) <= set(order), f"the target has {set(found) - set(order)}, which are not due: {said}")
+    reached = -1
+    for rows in target.values():
+        require(not rows or min(order[row] for row in rows) >= reached, f"the target has {rows} out of order: {said}")
+        reached = max([reached, *(order[row] for row in rows)])
+    due = {row for row, at in order.items() if whole or at < reached}
+    require(due <= set(found), f"the target lacks {due - set(found)}: {said}")
+
+
+def folded(batches: Iterable[Batch]) -> Iterable[tuple[int, str, int]]:
+    """The rows that batches leave, one after the other."""
+    rows: dict[int, tuple[int, str, int]] = {}
+    newest: dict[int, int] = {}
+    for batch in batches:
+        up_to, value, *_ = batch.events[0]
+        for key in [key for key in rows if key <= up_to]:
+            if batch.how == "delete":
+                del rows[key]
+            elif batch.how == "update":
+                rows[key] = (key, value, rows[key][2])
+        for key, value, at, kind in batch.events if batch.how in ("apply", "merge") else ():
+            if batch.how == "merge" or at > newest.get(key, 0):
+                newest[key] = at
+                rows.pop(key, None)
+                if kind == "u":
+                    rows[key] = (key, value, at)
+    return rows.values()
+
+
+@lru_cache(maxsize=100)
+def _parsed(commit: bytes) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in commit.splitlines()]
+
+
+def _txns(data: bytes) -> list[Txn]:
+    found = [action["txn"] for action in _parsed(data) if "txn" in action]
+    return [Txn(app_id=each["appId"], txn_version=each["version"]) for each in found]
+
+
+def _key(action: dict[str, Any]) -> str:
+    vector = action.get("deletionVector")
+    return f"{action['path']} {vector['pathOrInlineDv']}{vector.get('offset')}" if vector else action["path"]
+
+
+def _logged_key(row: dict[str, Any]) -> str:
+    return str(row["log_path"])

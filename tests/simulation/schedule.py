@@ -1,0 +1,371 @@
+"""A schedule: made up from a seed, run, and made shorter while it still fails."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from simulation.actors import ID, ROW, Appender, Asked, Changer, Keeper, Operator, Stream, upkeep
+from simulation.laws import Batch, BrokenLawError, Event, How, Oracle, check_stream, holds
+from simulation.world import FaultKind, Process, Running, Strike, World
+from tablefeed.errors import TablefeedError
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.transaction import Transaction, batch_write
+from tablefeed.feed.write.sink import plan_write
+from tablefeed.feed.write.write_rules import WriteRules
+from tablefeed.log.conflicts import WriteKind
+from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Txn
+
+HOUR_MS = 3_600_000
+LONGEST_PAUSE_MS = 70 * HOUR_MS
+"""No step is suspended for longer: what a table removes it keeps for 72 hours."""
+
+STREAMED, CHANGED, MERGED = ("source", "target"), ("changed",), ("merged",)
+"""The tables of a schedule: those of a stream, or one to which changes are applied, or one that is merged into."""
+
+BATCHES = 8
+"""How many batches each appender and each changer has."""
+
+KEEPS = {
+    "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": "interval 72 hours",
+}
+"""A cleanup keeps the log of a day, back to midnight."""
+FAULTS: tuple[FaultKind, ...] = ("fail", "lose", "down", "late", "repeat", "short", "die", "die after")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Who does what, with which number, and what strikes meanwhile."""
+
+    who: str
+    does: str
+    number: int = 0
+    strikes: tuple[Strike, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.who}: {self.does} {self.number or ''} {', '.join(map(str, self.strikes))}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """The tables and actors of a schedule, and its steps."""
+
+    seed: int
+    tables: tuple[str, ...]
+    folders: bool
+    asked: Asked
+    properties: Mapping[str, str]
+    vectors: bool
+    skew_ms: int
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        shown = (f"  {number:2} {step}" for number, step in enumerate(self.steps))
+        of = {name: getattr(self, name) for name in Schedule.__slots__ if name != "steps"}
+        return "\n".join([f"{of}", *shown])
+
+
+def schedule_of(seed: int) -> Schedule:
+    """Makes up a schedule."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    keeps = KEEPS | {"delta.checkpointInterval": str(chance.choice([2, 2, 3]))}
+    if chance.random() < 0.2:
+        keeps["delta.checkpointPolicy"] = "v2"
+    if chance.random() < 0.2:
+        keeps["delta.enableInCommitTimestamps"] = "true"
+    tables = STREAMED if chance.random() < 0.8 else chance.choice([CHANGED, MERGED])
+    theme = chance.choice([*THEMES])
+    disturbed = chance.choice(tables)
+    return Schedule(
+        seed=seed,
+        tables=tables,
+        folders=chance.random() < 0.5,
+        asked=Asked(
+            starts=chance.choice(["snapshot", "version 0", "latest"]),
+            files=chance.choice([None, 1, 2]),
+            is_consumer=chance.random() < 0.3,
+        ),
+        properties=keeps,
+        vectors=chance.random() < 0.5,
+        skew_ms=chance.choice([0, 0, -20_000, 20_000]),
+        steps=tuple(_step(chance, tables, theme, disturbed) for _ in range(chance.randint(5, 12))),
+    )
+
+
+THEMES: Mapping[str, Mapping[str, int]] = {
+    "races": {"write": 55, "upkeep": 16, "fold": 14, "check": 6, "read": 5, "jump": 3, "tear": 2, "compact": 2},
+    "age": {"write": 50, "upkeep": 8, "fold": 8, "check": 5, "clean": 16, "jump": 13, "tear": 5},
+    "replaced": {"write": 50, "upkeep": 16, "fold": 4, "check": 4, "copy": 6, "restore": 8, "delete": 5, "recreate": 7},
+}
+"""How often a step is of which kind. Copies, tears and the like are of one table."""
+
+
+def _step(chance: random.Random, tables: Sequence[str], theme: str, disturbed: str) -> Step:
+    what = chance.choices([*THEMES[theme]], [*THEMES[theme].values()])[0]
+    table = chance.choice(tables)
+    match what:
+        case "jump":
+            return Step(who="clock", does="jump", number=chance.choice([1, 26, 50, 50]))
+        case "copy" | "restore" | "delete" | "recreate" | "tear" | "compact":
+            return Step(who="operator", does=f"{what} {disturbed}")
+        case "fold" | "check" | "clean" | "read":
+            does = {"fold": "optimize", "check": "checkpoint", "read": "read"}.get(what)
+            does = does or chance.choice(["cleanup", "cleanup", "vacuum"])
+            table = disturbed if what == "clean" else table
+            return Step(who=chance.choice(["keeper 1", "keeper 2"]), does=f"{does} {table}", strikes=_strikes(chance))
+        case "upkeep":
+            return Step(who="anybody", does="upkeep", strikes=_strikes(chance))
+    who = chance.choice(["appender 1", "appender 2", "stream"] if tables == STREAMED else ["changer 1", "changer 2"])
+    does = "batch" if who == "stream" else "append" if tables == STREAMED else "change"
+    return Step(who=who, does=does, strikes=_strikes(chance))
+
+
+def _strikes(chance: random.Random) -> tuple[Strike, ...]:
+    found = []
+    if chance.random() < 0.4:
+        found.append(Strike(kind=chance.choice([1, 2, 3, 4, 8]), **_where(chance)))
+    if chance.random() < 0.3:
+        found.append(Strike(kind=chance.choice(FAULTS), **_where(chance)))
+    return tuple(found)
+
+
+def _where(chance: random.Random) -> dict[str, Any]:
+    calls = chance.choice(["any", "ask", "effect", "effect"])
+    return {"calls": calls, "at": chance.randint(1, 4 if calls == "effect" else 25)}
+
+
+class Run:
+    """One run of a schedule."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.world = World(folders=schedule.folders)
+        chance = random.Random(schedule.seed)  # noqa: S311 - no secret
+        numbers = iter(range(1, 1000))
+        sequences = chance.sample(range(1, 1000), 100)
+        made = {name: [self._batch(chance, sequences) for _ in range(BATCHES)] for name in ("changer 1", "changer 2")}
+        batches = {Txn(app_id=name, txn_version=at): each for name, of in made.items() for at, each in enumerate(of)}
+        oracle = self.oracle = Oracle(self.world, batches)
+        how = schedule.properties
+        rows = [[[next(numbers) for _ in range(chance.randint(0, 3))] for _ in range(BATCHES)] for _ in range(2)]
+        self.appenders = [
+            Appender(self.world, oracle, f"appender {number}", rows[number - 1], how) for number in (1, 2)
+        ]
+        self.changers = [Changer(self.world, oracle, name, schedule.tables[0], of) for name, of in made.items()]
+        self.stream = Stream(self.world, oracle, how, schedule.asked)
+        self.keepers = [Keeper(self.world, oracle, f"keeper {number}") for number in (1, 2)]
+        self.operator = Operator(
+            self.world, self.stream, {table: partial(self.create, table) for table in schedule.tables}
+        )
+        actors: list[Appender | Changer | Stream | Keeper] = [
+            *self.appenders,
+            *self.changers,
+            self.stream,
+            *self.keepers,
+        ]
+        self.actors = {each.process.name: each for each in actors}
+        self.appenders[1].process.skew_ms = self.changers[1].process.skew_ms = schedule.skew_ms
+        self.in_progress: list[Running] = []
+
+    def _batch(self, chance: random.Random, sequences: list[int]) -> Batch:
+        keys = chance.sample(range(5), chance.randint(1, 4))
+        events: list[Event] = [(key, f"v{chance.randint(0, 9)}", sequences.pop(), chance.choice("uud")) for key in keys]
+        how: tuple[How, ...] = ("merge", "merge", "delete", "update")
+        return Batch(how="apply" if self.schedule.tables == CHANGED else chance.choice(how), events=events)
+
+    def run(self) -> None:
+        """Runs the steps, lets what is in progress end, lets everybody finish, and checks the laws."""
+        if self.schedule.tables != STREAMED:
+            self.create(self.schedule.tables[0])
+        for step in self.schedule.steps:
+            self._next_turn()
+            self._begin(step)
+        while self.in_progress:
+            self._go_on(self.in_progress[0])
+        self.world.land(all_of_them=True)
+        for table in self.operator.touched:
+            self.oracle.check_log(table)
+        self._drain()
+        self._check()
+
+    def create(self, table: str) -> None:
+        """Makes an empty table."""
+        process = Process(self.world, "creator")
+        schema = ROW if table in (*CHANGED, *MERGED) else ID
+        how = dict(self.schedule.properties)
+        if schema is ROW:
+            how["delta.feature.domainMetadata"] = "supported"
+            if self.schedule.vectors:
+                how["delta.enableDeletionVectors"] = "true"
+        log = process.log(table)
+        plan = plan_write(log, None, schema, partition_by=(), kind=WriteKind.APPEND, rules=WriteRules(properties=how))
+        made = Transaction(plan=plan, files=(), kind=WriteKind.APPEND, operation=batch_write(WriteKind.APPEND, ()))
+        commit(log, None, made, process.around())
+
+    def end(self) -> None:
+        """Ends what is still in progress after a failure."""
+        for running in self.in_progress:
+            running.process.is_dead = True
+            while not running.is_done:
+                with contextlib.suppress(Exception):
+                    running.go_on()
+
+    def _next_turn(self) -> None:
+        self.world.tick += 1
+        self.world.land()
+        for running in list(self.in_progress):
+            if running in self.in_progress and running.wakes_at <= self.world.tick:
+                self._go_on(running)
+
+    def _begin(self, step: Step) -> None:
+        self.world.trace.append(str(step))
+        if step.who == "clock":
+            ms = step.number * HOUR_MS
+            if all(self.world.now_ms + ms - each.begun_ms <= LONGEST_PAUSE_MS for each in self.in_progress):
+                self.world.now_ms += ms
+            return
+        does, _, table = step.does.partition(" ")
+        if step.who == "operator":
+            getattr(self.operator, does)(table)
+            return
+        work: Callable[..., None]
+        if does == "upkeep":
+            busy = [each.process for each in self.in_progress]
+            idle = [p for a in self.actors.values() if (p := a.process).work and p not in busy]
+            if not idle:
+                return
+            process, work = idle[0], partial(upkeep, idle[0])
+        else:
+            process, work = self.actors[step.who].process, getattr(self.actors[step.who], does)
+            work = partial(work, table) if table else work
+        for running in [each for each in self.in_progress if each.process is process]:
+            while not running.is_done:
+                self._go_on(running)
+        running = Running(self.world, process, work, step.strikes)
+        self.in_progress.append(running)
+        self._go_on(running)
+
+    def _go_on(self, running: Running) -> None:
+        try:
+            running.go_on()
+        except TablefeedError as error:
+            self.world.trace.append(f"  {running.process.name} raised {type(error).__name__}: {error}")
+        if running.is_done:
+            self.in_progress.remove(running)
+            if running.process.is_dead:
+                self.world.trace.append(f"  {running.process.name} died")
+                running.process.restart()
+
+    def _drain(self) -> None:
+        """Lets everybody finish without faults; what a table from outside touched may stay refused."""
+        writers: list[Appender | Changer] = [*self.appenders, *self.changers]
+        for actor in writers:
+            while actor.is_in_doubt:
+                try:
+                    actor.append() if isinstance(actor, Appender) else actor.change()
+                except TablefeedError:
+                    if not self.operator.touched:
+                        raise
+                    break
+        if self.schedule.tables != STREAMED:
+            return
+        waited, self.stream.limits = False, Limits()
+        for _ in range(60):
+            try:
+                self.stream.batch()
+            except TablefeedError:
+                if self.stream.process.life > 30:
+                    break
+            if self.stream.is_refused:
+                break
+            if self.stream.is_idle:
+                if waited:
+                    break
+                waited = True
+                self.world.now_ms += 2 * HOUR_MS  # it looks at times whether the table is still there
+
+    def _check(self) -> None:
+        reader = Keeper(self.world, self.oracle, "reader")
+        for table in self.schedule.tables:
+            self.oracle.check_once(table)
+            self.oracle.check_log(table)
+            if self.world.disk(table).history:
+                reader.read(table)
+        self._check_stream()
+
+    def _check_stream(self) -> None:
+        stream, oracle, source = self.stream, self.oracle, self.world.disk("source")
+        if "target" in self.operator.touched or stream.first is None or (stream.may_not_know and not stream.is_refused):
+            return
+        target = oracle.appended("target")
+        if stream.refusal is None:
+            check_stream(oracle.appended("source"), target, stream.first, whole=True)
+            return
+        if not self._is_lossy and "source" not in self.operator.touched:
+            raise BrokenLawError(f"the stream cannot go on: {stream.refusal!r}") from stream.refusal
+        pasts = [oracle.appended("source", history) for history in (source.history, *source.past)]
+        if not any(holds(partial(check_stream, past, target, stream.first, whole=False)) for past in pasts):
+            raise BrokenLawError(f"the target has {target}, no prefix of {pasts} from {stream.first}")
+
+    @property
+    def _is_lossy(self) -> bool:
+        """Whether the stream may have lagged behind what the source keeps, which waits only for consumers."""
+        steps = [(step.who, step.does) for step in self.schedule.steps]
+        return ("clock", "jump") in steps and not self.schedule.asked.is_consumer
+
+
+def failure_of(schedule: Schedule) -> Exception | None:
+    """Runs a schedule; gives what it ends with."""
+    run = Run(schedule)
+    try:
+        run.run()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a find
+        return error
+    finally:
+        run.end()
+    return None
+
+
+def left_behind(seed: int, folder: Path) -> Iterator[tuple[Path, list[tuple[Any, ...]]]]:
+    """Runs the schedule of a seed; gives the tables that it leaves, as folders, and their rows.
+
+    Those are left out in whose logs another writer has left torn files: not all readers do without these.
+    """
+    run = Run(schedule_of(seed))
+    run.run()
+    for table in run.schedule.tables:
+        disk = run.world.disk(table)
+        if disk.history and not disk.damaged:
+            disk.write_to(folder / f"{seed}" / table)
+            yield folder / f"{seed}" / table, run.oracle.rows(table)
+
+
+def shrunk(schedule: Schedule, error: Exception) -> tuple[Schedule, Exception]:
+    """Leaves out steps and strikes as long as the schedule still fails."""
+    is_shorter = True
+    while is_shorter:
+        is_shorter = False
+        for shorter in _shorter(schedule):
+            found = failure_of(shorter)
+            if found is not None and type(found) is type(error):
+                schedule, error, is_shorter = shorter, found, True
+                break
+    return schedule, error
+
+
+def _shorter(schedule: Schedule) -> Iterator[Schedule]:
+    steps = schedule.steps
+    for number, step in reversed([*enumerate(steps)]):
+        yield replace(schedule, steps=steps[:number] + steps[number + 1 :])
+        for strike in step.strikes:
+            less = replace(step, strikes=tuple(each for each in step.strikes if each is not strike))
+            yield replace(schedule, steps=(*steps[:number], less, *steps[number + 1 :]))
+    if schedule.skew_ms:
+        yield replace(schedule, skew_ms=0)

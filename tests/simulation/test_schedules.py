@@ -1,0 +1,77 @@
+"""Schedules of everything that may happen at once to a stream, or to a table whose rows are changed.
+
+A seed makes up a schedule (schedule.py): who does what in which order, where each pauses so that others go on, where a
+call of the store fails, loses its answer, answers late or ends the process, and when the clock jumps. The actors
+(actors.py) are appenders, a stream from a source to a target, changers of rows, an optimizer, a vacuum, cleanups,
+checkpoints, the work behind commits, readers, and whoever deletes, makes anew and restores tables. They call what
+Spark's side and the Python API call, on disks in memory (world.py). Then the laws (laws.py) are checked:
+
+- Each row of each source commit is in the target once, in the order of the commits.
+- Every reader sees the rows of the commits up to its version. What is acknowledged is in the log, once.
+- A table whose rows are changed has the rows that a plain fold of its batches gives, in the order of the commits.
+- Each checkpoint and checksum that is left describes the table that is there; a deleted table stays deleted.
+- delta-rs reads the same rows from the logs that are left.
+
+`make simulate FIRST=10000 SCHEDULES=1000000` runs other and more seeds than the usual ones. A failure prints its seed
+and the shortest schedule that still fails. One seed always makes up the same schedule, and a schedule always runs
+alike, except for the random parts of file names.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from simulation.schedule import Run, failure_of, left_behind, schedule_of, shrunk
+
+FIRST, COUNT = int(os.environ.get("FIRST", "0")), int(os.environ.get("SCHEDULES", "10000"))
+BLOCKS = max(40, COUNT // 1000)
+"""Blocks of seeds, which processes share out."""
+
+
+@pytest.fixture(autouse=True)
+def _quick() -> Iterator[None]:
+    """Tables of three rows are read sooner by one thread of Arrow, and what was imported need not be looked through."""
+    count = pa.cpu_count()
+    pa.set_cpu_count(1)
+    gc.freeze()
+    yield
+    gc.unfreeze()
+    pa.set_cpu_count(count)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_after_any_schedule_each_row_is_there_once_and_every_log_says_the_same(block: int) -> None:
+    for seed in range(FIRST + block, FIRST + COUNT, BLOCKS):
+        schedule = schedule_of(seed)
+        error = failure_of(schedule)
+        if error is not None:
+            schedule, error = shrunk(schedule, error)
+            pytest.fail(f"seed {seed}: {error!r}\nThe shortest schedule that fails like it:\n{schedule}")
+
+
+def test_delta_rs_reads_the_same_rows_from_the_logs_that_schedules_leave(tmp_path: Path) -> None:
+    for seed in range(FIRST, FIRST + COUNT, COUNT // 50 or 1):
+        for table, rows in left_behind(seed, tmp_path):
+            found = pa.table(QueryBuilder().register("t", DeltaTable(table)).execute("SELECT * FROM t").read_all())
+            assert sorted(tuple(row.values()) for row in found.to_pylist()) == rows, table
+
+
+def test_a_schedule_always_runs_alike() -> None:
+    for seed in range(FIRST, FIRST + 20):
+        runs = [Run(schedule_of(seed)) for _ in range(2)]
+        for run in runs:
+            run.run()
+        first, second = ([_RANDOM.sub("*", line) for line in run.world.trace] for run in runs)
+        assert first == second, f"seed {seed}"
+
+
+_RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")

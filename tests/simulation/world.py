@@ -1,0 +1,317 @@
+"""The world of a schedule: one clock, the tables' disks in memory, and processes that may pause, fail and die.
+
+Every call of a store is a place where the plan of the running step may strike. Nothing here is left to chance.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from support.faulty_store import FaultyStore, Operation
+from support.memory_store import MemoryStore
+from tablefeed.errors import ObjectNotFoundError, StoreError
+from tablefeed.feed.commit.transaction import Surroundings
+from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.feed.snapshot.known_state import caught_up
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, surroundings
+from tablefeed.store import Entry, Within
+
+BEGIN_MS = 1_700_000_000_000
+
+COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
+
+FaultKind = Literal["fail", "lose", "down", "late", "repeat", "short", "die", "die after"]
+Calls = Literal["any", "ask", "effect"]
+"""Which calls are counted: all, those that only ask, or those that change something."""
+
+EFFECTS = frozenset({"put_if_absent", "create", "publish", "replace", "delete"})
+
+OUTAGE = 15
+"""So many calls fail in a row where a store is down: more than the tries of one put."""
+
+
+class Death(BaseException):
+    """The process is gone: nothing that it would do after this happens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike:
+    """What happens at the `at`-th call, from 1, of those in `calls`.
+
+    fail: nothing is done. lose: it is done, and its answer is an error. down: the same, and `OUTAGE` calls after it
+    fail too. late: the put of a commit is done some steps later, and its answer is an error. repeat: a put is sent
+    twice, and the second answer counts. short: a listing of the log lacks its newest file. die: the process ends before
+    the call. die after: it ends after the call, and of a new data file half is there. A number: so many other steps run
+    before the call.
+    """
+
+    kind: FaultKind | int
+    calls: Calls
+    at: int
+
+    def __str__(self) -> str:
+        what = f"pause for {self.kind}" if isinstance(self.kind, int) else self.kind
+        return f"{what} at {self.calls} {self.at}"
+
+
+class Disk(MemoryStore):
+    """The objects of one table, and the bytes of each commit that the table ever had, also of those cleaned up.
+
+    `folders`: a put within a folder fails where the folder is gone, as on a local disk.
+    """
+
+    def __init__(self, name: str, now_ms: Callable[[], int], *, folders: bool) -> None:
+        super().__init__(name, now_ms=now_ms)
+        self.folders = folders
+        self.history: dict[int, bytes] = {}
+        self.damaged: set[str] = set()
+        self.past: list[dict[int, bytes]] = []
+        """The commits that it had each time when it was deleted, made anew or restored."""
+
+    def names(self, directory: str = "_delta_log") -> list[str]:
+        return sorted(name for name in self._objects if name.startswith(directory))
+
+    def delete(self, name: str) -> None:
+        found = COMMIT.match(name)
+        if found and name in self._objects and int(found[1]) == max(self.history, default=None):
+            del self.history[int(found[1])]  # its writer takes it back: a cleanup keeps the newest
+        super().delete(name)
+
+    def copy_of(self) -> Disk:
+        copy = Disk(self._name, self._now_ms, folders=self.folders)
+        copy._objects, copy.history, copy.damaged = dict(self._objects), dict(self.history), set(self.damaged)
+        return copy
+
+    def become(self, other: Disk | None) -> None:
+        """Is `other` from now on, with the times of its files; empty for None.
+
+        Data files that `other` lacks stay: writers that still run may have written them.
+        """
+        self.past.append(self.history)
+        data = {} if other is None else {n: o for n, o in self._objects.items() if not n.startswith("_delta_log/")}
+        other = other or Disk(self._name, self._now_ms, folders=self.folders)
+        self._objects, self.history, self.damaged = data | other._objects, dict(other.history), set(other.damaged)
+
+    def write_to(self, folder: Path) -> None:
+        """Writes the objects as files."""
+        for name, found in self._objects.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(found.data)
+
+    def cut(self, name: str) -> None:
+        """Leaves half of an object, as a torn write does."""
+        found = self._objects[name]
+        self._objects[name] = replace(found, data=found.data[: len(found.data) // 2])
+        self.damaged.add(name)
+
+    @contextlib.contextmanager
+    def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
+        self._check_folder(name, within)
+        with super().create(name) as handle:
+            yield handle
+
+    def _check_folder(self, name: str, within: Within | None) -> None:
+        if within is not None and self.folders and not self._below(within.directory):
+            raise ObjectNotFoundError(url=self.url, name=name)
+
+    def _put(self, name: str, data: bytes, within: Within | None, *, once: bool) -> bool:
+        self._check_folder(name, within)
+        found = COMMIT.match(name)
+        version = None if found is None else int(found[1])
+        is_new = version is not None and version not in self.history and name not in self._objects
+        if is_new and version is not None:
+            self.history[version] = bytes(data)
+        return super()._put(name, data, within, once=once)
+
+
+class World:
+    """The clock and the disks, and the step that runs now."""
+
+    def __init__(self, *, folders: bool) -> None:
+        self.now_ms = BEGIN_MS
+        self.folders = folders
+        self.disks: dict[str, Disk] = {}
+        self.rows: dict[str, list[int]] = {}
+        """The rows of each data file that an append wrote, by its path."""
+        self.running: Running | None = None
+        self.tick = 0
+        self.late: list[tuple[int, Disk, str, bytes]] = []
+        self.trace: list[str] = []
+
+    def disk(self, name: str) -> Disk:
+        if name not in self.disks:
+            self.disks[name] = Disk(name, lambda: self.now_ms, folders=self.folders)
+        return self.disks[name]
+
+    def land(self, *, all_of_them: bool = False) -> None:
+        """Lets the puts arrive that are due."""
+        due = [each for each in self.late if all_of_them or each[0] <= self.tick]
+        self.late = [each for each in self.late if each not in due]
+        for _, disk, name, data in due:
+            if disk.names():
+                disk.put_if_absent(name, data)
+
+
+class Process:
+    """A process: what it remembers is lost when it dies; `restart` gives it a new life."""
+
+    def __init__(self, world: World, name: str, skew_ms: int = 0) -> None:
+        self.world, self.name, self.skew_ms, self.life = world, name, skew_ms, 0
+        self.restart()
+
+    def restart(self) -> None:
+        self.life += 1
+        self.is_dead = False
+        self.logs: dict[str, DeltaLog] = {}
+        self.known: dict[str, Snapshot | None] = {}
+        self.memory: dict[str, Any] = {}  # Any: what an actor keeps
+        self.work: dict[tuple[str, ...], Callable[[], None]] = {}
+        """What is to be done behind its commits."""
+
+    def now_ms(self) -> int:
+        return self.world.now_ms + self.skew_ms
+
+    def around(self) -> Surroundings:
+        """What commits need. The work behind them waits for a step of its own."""
+        upkeep = UpkeepOptions(ask=self.work.__setitem__, now_ms=self.now_ms)
+        return replace(surroundings(upkeep), sleep=self._sleep, uniform=lambda: 0.5)
+
+    def log(self, table: str) -> DeltaLog:
+        if table not in self.logs:
+            store = ProcessStore(self, self.world.disk(table))
+            self.logs[table] = DeltaLog(store, location=store.url, storage_options={})
+        return self.logs[table]
+
+    def state(self, table: str) -> Snapshot | None:
+        self.known[table] = caught_up(self.log(table), self.known.get(table))
+        return self.known[table]
+
+    def _sleep(self, seconds: float) -> None:
+        self.world.now_ms += int(seconds * 1000)
+
+
+class ProcessStore(FaultyStore):
+    """The store of one disk as one life of a process has it."""
+
+    def __init__(self, process: Process, disk: Disk) -> None:
+        super().__init__(disk)
+        self._process, self._disk, self._life = process, disk, process.life
+        self._struck: FaultKind | None = None
+
+    @property
+    def url(self) -> str:
+        """Another one in each life, so that nothing that is kept by it outlives the process."""
+        return f"memory:{self._disk._name}@{self._process.name}{self._process.life}"
+
+    def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+        with self._call("list", directory) as is_short:
+            entries = [*self._disk.list(directory, start=start)]
+            if is_short and entries:
+                entries.remove(max(entries, key=lambda entry: (entry.modified_ms, entry.name)))
+        yield from entries
+
+    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+        with self._call("put_if_absent", name):
+            if self._struck == "late" and COMMIT.match(name):
+                world = self._process.world
+                world.late.append((world.tick + 2, self._disk, name, bytes(data)))
+                raise StoreError(f"No answer to the put of {name}.", url=self.url)
+            is_first = self._struck != "repeat"
+            return self._disk.put_if_absent(name, data, within=within) and is_first
+
+    @contextlib.contextmanager
+    def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
+        with self._call("create", name):
+            is_torn = self._struck == "die after"
+            with self._disk.create(name, within=within) as handle:
+                yield handle
+            if is_torn:
+                self._disk.cut(name)
+
+    @contextlib.contextmanager
+    def _call(self, operation: Operation, name: str) -> Iterator[bool]:
+        process, running = self._process, self._process.world.running
+        kind = None if running is None or process.is_dead else running.at_call(operation, name)
+        if process.is_dead or self._life != process.life:
+            raise Death
+        process.world.now_ms += 1
+        if kind in ("die", "fail"):
+            self._hit(kind, name)
+        self._struck = kind
+        yield kind == "short" and operation == "list" and name == "_delta_log"
+        if kind in ("lose", "down", "die after"):
+            self._hit(kind, name)
+
+    def _hit(self, kind: FaultKind, name: str) -> None:
+        if kind.startswith("die"):
+            self._process.is_dead = True
+            raise Death
+        raise StoreError(f"A fault on purpose at {name}: {kind}.", url=self.url)
+
+
+class Running:
+    """A step in progress. One that pauses runs in a thread of its own, which runs only while `go_on` waits for it."""
+
+    def __init__(self, world: World, process: Process, work: Callable[[], None], strikes: tuple[Strike, ...]) -> None:
+        self.world, self.process, self.begun_ms = world, process, world.now_ms
+        self.wakes_at = 0
+        self.is_done = False
+        self._work, self._strikes = work, strikes
+        self._counts: dict[Calls, int] = {"any": 0, "ask": 0, "effect": 0}
+        self._down = 0
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
+
+    def go_on(self) -> None:
+        """Runs until the step pauses or ends; raises what it raises, except its death."""
+        self.world.running = self
+        if not any(isinstance(strike.kind, int) for strike in self._strikes):
+            self._run()
+        else:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+            else:
+                self._go.release()
+            self._back.acquire()
+        self.world.running = None
+        if self.is_done and self._thread is not None:
+            self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def at_call(self, operation: str, name: str) -> FaultKind | None:
+        """Gives what happens at this call, after others have run if the step pauses here."""
+        kinds: tuple[Calls, Calls] = ("any", "effect" if operation in EFFECTS else "ask")
+        for kind in kinds:
+            self._counts[kind] += 1
+        self.world.trace.append(f"  {self.process.name}{self.process.life} {operation} {name}")
+        if self._down:
+            self._down -= 1
+            return "fail"
+        due = [each.kind for each in self._strikes if each.calls in kinds and each.at == self._counts[each.calls]]
+        for turns in due:
+            if isinstance(turns, int):
+                self.wakes_at = self.world.tick + turns
+                self._back.release()
+                self._go.acquire()
+        self._down = OUTAGE if "down" in due else 0
+        return next((kind for kind in due if isinstance(kind, str)), None)
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except Death:
+            pass
+        except BaseException as error:  # noqa: BLE001 - raised again in `go_on`
+            self._error = error
+        self.is_done = True
+        self._back.release()
