@@ -1,7 +1,8 @@
 """`python -m benchmarks.churn`: whether batch after batch of row changes on one table stays as quick and as small.
 
 No Spark. The table folds its small files behind the batches and gets its checkpoints, as any table with
-`delta.autoOptimize.autoCompact` does. Its rows are counted at the end.
+`delta.autoOptimize.autoCompact` does. At the end 50 more batches alternate with those of a new table, so that a machine
+that became slower meanwhile says nothing. The rows of both are counted.
 
 No tombstone and no commit of the log expires meanwhile. With a batch a minute, 10,000 batches are the week for which a
 table keeps its tombstones, so a checkpoint has no more of them later.
@@ -12,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import time
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from tablefeed.feed.upkeep.background import wait_until_done
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("tablefeed", "pyarrow")
 EDGE, WARM_UP = 50, 10
-"""How many batches are compared at the beginning and at the end, and how many come before them."""
+"""How many batches are compared, and how many come before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +49,13 @@ class Churn:
 FULL, QUICK = Churn(rows=100_000, batches=10_000, events=100), Churn(rows=5_000, batches=2 * EDGE, events=20)
 
 FIGURES = (
-    Figure(key="batches", text="batches", unit="batches"),
-    Figure(key="first_ms", text="a batch among the first 50, median", unit="ms"),
-    Figure(key="last_ms", text="a batch among the last 50, median", unit="ms"),
-    Figure(key="growth", text="the last over the first", unit="times", goal=AtMost(bound=1.1)),
-    Figure(key="first_own_ms", text="processor time of their thread, first 50, median", unit="ms"),
-    Figure(key="last_own_ms", text="processor time of their thread, last 50, median", unit="ms"),
-    Figure(key="own_growth", text="the last over the first", unit="times", goal=AtMost(bound=1.1)),
-    Figure(key="first_cpu_ms", text="processor time of a batch and of the work behind it, first 50, mean", unit="ms"),
-    Figure(key="last_cpu_ms", text="processor time of a batch and of the work behind it, last 50, mean", unit="ms"),
+    Figure(key="batches", text="batches before", unit="batches"),
+    Figure(key="young_ms", text="a batch on the young table, median", unit="ms"),
+    Figure(key="old_ms", text="a batch on the old table, median", unit="ms"),
+    Figure(key="growth", text="the old over the young", unit="times", goal=AtMost(bound=1.1)),
+    Figure(key="young_own_ms", text="processor time of its thread, young table, median", unit="ms"),
+    Figure(key="old_own_ms", text="processor time of its thread, old table, median", unit="ms"),
+    Figure(key="own_growth", text="the old over the young", unit="times", goal=AtMost(bound=1.1)),
     Figure(key="resident", text="memory at the end over that after the first 50", unit="times", goal=AtMost(bound=1.1)),
     Figure(key="peak_mb", text="peak memory", unit="MB"),
 )
@@ -87,52 +85,64 @@ def main() -> None:
 
 
 def churn(size: Churn, folder: Path) -> Sample:
-    """Updates, deletes and inserts, batch after batch."""
-    table, random = folder / "churn", np.random.default_rng(3)
-    made = Size(rows=size.rows, files=1, updates=0, deletes=0, inserts=0)
-    row_tables.make(table, made, {**VECTORS, "delta.autoOptimize.autoCompact": "true"}, "shuffled")
-    there = np.arange(size.rows + size.rows // 5) < size.rows
-    how: dict[str, Any] = ARGUMENTS  # Any: each argument has its own type
-    taken, own, used, resident = list[float](), list[float](), [_cpu_ms()], list[float]()
+    """Updates, deletes and inserts, batch after batch; then in turn on this table and on one that had few of them."""
+    random = np.random.default_rng(3)
+    old, resident = _Churned(folder / "old", size, random), list[float]()
     for number in range(WARM_UP + size.batches):
-        ids = random.choice(len(there), size.events, replace=False)
-        goes = random.random(size.events) < 0.2
-        there[ids] = ~goes
-        rows = row_tables.rows_of(ids, number + 1, random)
-        begun, begun_own = time.perf_counter(), time.thread_time()
-        tablefeed.apply_changes(table, rows.append_column("op", pa.array(np.where(goes, "d", "u"))), **how)
-        taken.append((time.perf_counter() - begun) * 1000)
-        own.append((time.thread_time() - begun_own) * 1000)
-        used.append(_cpu_ms())
+        old.change()
         if number + 1 in (WARM_UP + EDGE, WARM_UP + size.batches):
             wait_until_done()
             resident.append(_resident_mb())
     peak_mb = environment.peak_mb()
-    found = tablefeed.open_table(table).to_arrow(columns=["id"]).num_rows
-    if found != there.sum():
-        raise SystemExit(f"the table has {found} rows instead of {there.sum()}: its times would say nothing")
-    ends = slice(WARM_UP, WARM_UP + EDGE), slice(-EDGE, None)
-    (first_ms, last_ms), (first_own, last_own) = (
-        [statistics.median(each[end]) for end in ends] for each in (taken, own)
+    young = _Churned(folder / "young", size, random)
+    for _ in range(WARM_UP):
+        young.change()
+    both = [(young.change(), old.change()) for _ in range(EDGE)]
+    old.check()
+    young.check()
+    (young_ms, young_own), (old_ms, old_own) = (
+        [statistics.median(each) for each in zip(*taken, strict=True)] for taken in zip(*both, strict=True)
     )
     return {
         "batches": size.batches,
-        "first_ms": first_ms,
-        "last_ms": last_ms,
-        "growth": last_ms / first_ms,
-        "first_own_ms": first_own,
-        "last_own_ms": last_own,
-        "own_growth": last_own / first_own,
-        "first_cpu_ms": (used[WARM_UP + EDGE] - used[WARM_UP]) / EDGE,
-        "last_cpu_ms": (used[-1] - used[-1 - EDGE]) / EDGE,
+        "young_ms": young_ms,
+        "old_ms": old_ms,
+        "growth": old_ms / young_ms,
+        "young_own_ms": young_own,
+        "old_own_ms": old_own,
+        "own_growth": old_own / young_own,
         "resident": resident[1] / resident[0],
         "peak_mb": peak_mb,
     }
 
 
-def _cpu_ms() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return (used.ru_utime + used.ru_stime) * 1000
+class _Churned:
+    """A table, and which ids it must have."""
+
+    def __init__(self, table: Path, size: Churn, random: np.random.Generator) -> None:
+        made = Size(rows=size.rows, files=1, updates=0, deletes=0, inserts=0)
+        row_tables.make(table, made, {**VECTORS, "delta.autoOptimize.autoCompact": "true"}, "shuffled")
+        self._table, self._events, self._random, self._number = table, size.events, random, 0
+        self._there = np.arange(size.rows + size.rows // 5) < size.rows
+
+    def change(self) -> tuple[float, float]:
+        """Applies a batch; gives its milliseconds, by the clock and of its thread's processor time."""
+        self._number += 1
+        ids = self._random.choice(len(self._there), self._events, replace=False)
+        goes = self._random.random(self._events) < 0.2
+        self._there[ids] = ~goes
+        rows = row_tables.rows_of(ids, self._number, self._random)
+        rows = rows.append_column("op", pa.array(np.where(goes, "d", "u")))
+        how: dict[str, Any] = ARGUMENTS  # Any: each argument has its own type
+        begun, begun_own = time.perf_counter(), time.thread_time()
+        tablefeed.apply_changes(self._table, rows, **how)
+        return (time.perf_counter() - begun) * 1000, (time.thread_time() - begun_own) * 1000
+
+    def check(self) -> None:
+        """Raises SystemExit where the table does not have the rows that the events make."""
+        found = tablefeed.open_table(self._table).to_arrow(columns=["id"]).num_rows
+        if found != self._there.sum():
+            raise SystemExit(f"a table has {found} rows instead of {self._there.sum()}: its times would say nothing")
 
 
 def _resident_mb() -> float:

@@ -37,6 +37,7 @@ def test_a_run_without_spark_has_each_figure_that_needs_no_spark() -> None:
 
 
 @pytest.mark.peer
+@pytest.mark.timeout(900)  # four JVMs, one after the other: on a loaded machine more than 300 s
 def test_a_run_with_the_jar_has_each_figure_of_spark(pytestconfig: pytest.Config) -> None:
     measurements = [part for name in rows.ON_SPARK for part in ("--measurement", name)]
     jars = pytestconfig.getoption("--peer-jars").resolve()
