@@ -3,17 +3,23 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit fuzz test-spark test-streams test-peer test-all bench lint format venv clean
+.PHONY: help demo test test-unit simulate fuzz windows mutants test-stores test-spark test-streams test-peer test-all bench lint format venv clean
 
 VENV := .venv
 PEER_VENV := .venv-peer
 PEER_JARS := .cache/peer-jars
+STORE_SERVERS := .cache/store-servers
 PYTHON := $(VENV)/bin/python
 JAVA := scripts/java.sh
 # Two processes. Each file, and all of Spark Connect, is run by one of them (tests/support/scheduling.py).
 BY_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 # The same for files whose tests share little: who has nothing left takes half of what the other has.
 SHARED_OUT := -n 2 --dist worksteal
+# The schedules that `make simulate` makes up: the seed of the first, and how many.
+FIRST := 0
+SCHEDULES := 10000
+# The simulation has a target of its own.
+BESIDE_IT := --ignore=tests/simulation
 CODE := src tests $(wildcard examples benchmarks scripts)
 
 help: ## lists the targets
@@ -24,10 +30,21 @@ demo: $(VENV)/.installed ## copies a table, and applies change events to one, ex
 	@$(JAVA) $(PYTHON) examples/changing_flights.py
 
 test: lint ## lint, and all tests except the comparison with the Delta JAR
-	@$(JAVA) $(PYTHON) -m pytest -m "not peer" $(BY_TWO)
+	@$(JAVA) $(PYTHON) -m pytest -m "not peer" $(BY_TWO) $(BESIDE_IT)
 
 test-unit: $(VENV)/.installed ## the tests that need no JVM, except the slowest
-	@$(PYTHON) -m pytest -m "not spark and not peer and not slow" $(BY_TWO)
+	@$(PYTHON) -m pytest -m "not spark and not peer and not slow" $(BY_TWO) $(BESIDE_IT)
+
+mutants: $(VENV)/.installed ## breaks 1,000 places of src, one at a time: the tests must notice each
+	@PYTHONPATH=src $(PYTHON) scripts/mutants.py build/mutants
+
+test-stores: $(VENV)/.installed ## the tests of all stores, beside servers of object stores (needs Go and npm)
+	@scripts/store_servers.sh $(STORE_SERVERS)
+	@$(PYTHON) -m pytest --every-store tests/store tests/feed/api/test_object_stores.py \
+		tests/feed/api/test_append_to_s3.py $(SHARED_OUT)
+
+windows: $(VENV)/.installed ## kills a process at each call of a store, in each scenario
+	@rm -rf build/windows && PYTHONPATH=src:tests $(PYTHON) -m faults.windows build/windows --every
 
 test-spark: $(VENV)/.installed ## the tests that need a JVM
 	@$(JAVA) $(PYTHON) -m pytest -m spark
@@ -35,8 +52,13 @@ test-spark: $(VENV)/.installed ## the tests that need a JVM
 test-streams: $(VENV)/.installed ## every recorded stream of Delta-Spark on Spark
 	@$(JAVA) $(PYTHON) -m pytest tests/spark/test_recorded_streams.py --every-stream
 
-fuzz: $(VENV)/.installed ## many more made-up logs, files and offsets than CI tries
-	@$(PYTHON) -m pytest --hypothesis-profile=fuzz -m "not spark and not peer" $(BY_TWO)
+simulate: $(VENV)/.installed ## made-up schedules of writers, readers, upkeep and faults; SCHEDULES=1000000 for a long run
+	@FIRST=$(FIRST) SCHEDULES=$(SCHEDULES) $(PYTHON) -m pytest tests/simulation $(SHARED_OUT)
+
+SECONDS := 60
+fuzz: $(VENV)/.fuzz ## each decoder for SECONDS=60, or only TARGET=...; then many more made-up logs than CI tries
+	@PYTHONPATH=tests $(PYTHON) -m fuzzing --seconds=$(SECONDS) $(TARGET)
+	@[ -n "$(TARGET)" ] || $(PYTHON) -m pytest --hypothesis-profile=fuzz -m "not spark and not peer" $(BY_TWO) $(BESIDE_IT)
 
 # Two runs: the JAR's session needs settings that the other session must not have, and a process has one session only.
 # One after the other, each in two processes: four JVMs at once would need more memory than a small machine has.
@@ -70,6 +92,10 @@ $(VENV)/.installed: pyproject.toml scripts/venv.sh
 	@scripts/venv.sh $(VENV) dev
 	@touch $@
 
+$(VENV)/.fuzz: $(VENV)/.installed
+	@scripts/venv.sh $(VENV) fuzz
+	@touch $@
+
 $(PEER_VENV)/.installed: pyproject.toml scripts/venv.sh
 	@scripts/venv.sh $(PEER_VENV) peer
 	@touch $@
@@ -78,3 +104,12 @@ clean: ## removes what was made; the downloads in .cache stay
 	rm -rf $(VENV) $(PEER_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: soak
+MAVEN := $(shell command -v mvn)
+SOAK_VENV := $(if $(MAVEN),$(PEER_VENV),$(VENV))
+SOAK_MINUTES := 60
+soak: $(SOAK_VENV)/.installed ## an hour (SOAK_MINUTES) of writers, queries and SIGKILLs on five tables (with Maven: the JAR too)
+	@$(if $(MAVEN),scripts/peer_jars.sh $(PEER_JARS))
+	@PYTHONPATH=tests $(JAVA) $(SOAK_VENV)/bin/python -m soak --minutes=$(SOAK_MINUTES) \
+	  $(if $(SOAK_SEED),--seed=$(SOAK_SEED)) $(if $(MAVEN),--peer-jars=$(PEER_JARS))
