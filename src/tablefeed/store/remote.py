@@ -192,11 +192,11 @@ class FsspecStore:
             raise StoreError(text, url=self.url) from error
 
 
-class _Translated(io.RawIOBase):
-    """A file of fsspec that raises our errors."""
+class InputOver(io.RawIOBase):
+    """A file to read from that gives the bytes and positions of `file`, and closes it."""
 
-    def __init__(self, file: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
-        self._file, self._translated = file, translated
+    def __init__(self, file: Any) -> None:
+        self._file = file
 
     def readable(self) -> bool:
         return True
@@ -205,15 +205,13 @@ class _Translated(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        with self._translated():
-            return int(self._file.seek(offset, whence))
+        return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:
         return int(self._file.tell())
 
     def readinto(self, buffer: Any, /) -> int:
-        with self._translated():
-            data = self._file.read(len(buffer))
+        data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
@@ -221,6 +219,22 @@ class _Translated(io.RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
+
+
+class _Translated(InputOver):
+    """A file of fsspec that raises our errors."""
+
+    def __init__(self, file: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
+        super().__init__(file)
+        self._translated = translated
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        with self._translated():
+            return super().seek(offset, whence)
+
+    def readinto(self, buffer: Any, /) -> int:
+        with self._translated():
+            return super().readinto(buffer)
 
 
 def _path_in(filesystem: Any, location: str) -> str:

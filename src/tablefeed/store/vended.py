@@ -21,6 +21,7 @@ from tablefeed.catalog.unity import CatalogTable, Credentials, UnityCatalog
 from tablefeed.errors import StoreConfigError, StoreError
 from tablefeed.store.address import parse_address
 from tablefeed.store.base import Entry, Store, Within
+from tablefeed.store.remote import InputOver
 
 KEPT_STORES = 16
 """The most stores of a process that are kept for the next opening of their table."""
@@ -196,40 +197,21 @@ class VendedStore:
         return found
 
 
-class _Renewed(io.RawIOBase):
+class _Renewed(InputOver):
     """A file of the store that `current` gives; it is opened again when that store has changed."""
 
     def __init__(self, name: str, current: Callable[[], Store]) -> None:
         self._name, self._current = name, current
         self._store = current()
-        self._file = self._store.open_input(name)
-        self._size_bytes = self._file.seek(0, io.SEEK_END)
-        self._file.seek(0)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
+        super().__init__(self._store.open_input(name))
+        self._size_bytes = self.seek(0, io.SEEK_END)
+        self.seek(0)
 
     def readinto(self, buffer: Any, /) -> int:
         store = self._current()
         if store is not self._store:
             self._reopen(store)
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
+        return super().readinto(buffer)
 
     def _reopen(self, store: Store) -> None:
         position, file = self._file.tell(), store.open_input(self._name)
