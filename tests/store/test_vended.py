@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -168,6 +169,23 @@ def test_a_file_that_was_replaced_when_credentials_were_renewed_is_not_read_on()
             file.read()
 
 
+def test_a_file_is_opened_although_another_thread_closes_the_store_meanwhile() -> None:
+    bucket = Bucket()
+    bucket.content.replace("a", b"1")
+    store = VendedStore(Vending([0]), TABLE, {}, bucket.open, clock_ms=lambda: 0)
+
+    class Lock(AbstractContextManager[None]):
+        """Whenever it is free, another thread closes the store."""
+
+        def __exit__(self, *_: object) -> None:
+            store._opened.clear()
+
+    store._lock = Lock()  # type: ignore[assignment]  # a lock with the other thread in it
+
+    with store.open_input("a") as file:
+        assert file.read() == b"1"
+
+
 @pytest.mark.parametrize(
     ("location", "values", "options"),
     [
@@ -279,7 +297,7 @@ def test_a_folder_of_this_machine_is_opened_each_time_since_a_store_has_one_watc
     shared: dict[tuple[object, ...], tuple[Store, int | None]] = {}
     local = CatalogTable(name=NAME, table_id="1", location="file:///lake", is_managed=False)
 
-    stores = [VendedStore(Vending([0]), local, {}, open_store, shared=shared)._store(to_write=False) for _ in range(2)]
+    stores = [VendedStore(Vending([0]), local, {}, open_store, shared=shared)._to_read() for _ in range(2)]
 
     assert stores[0] is not stores[1]
     assert shared == {}

@@ -126,8 +126,8 @@ class VendedStore:
         return self._to_read().stat(name)
 
     def open_input(self, name: str) -> BinaryIO:
-        store = self._to_read()
-        if self._opened[False][1] is None:
+        store, renewal_ms = self._opened_store(to_write=False)
+        if renewal_ms is None:
             return store.open_input(name)
         return io.BufferedReader(_Renewed(name, self._to_read))
 
@@ -163,20 +163,20 @@ class VendedStore:
             store.close()
 
     def _to_read(self) -> Store:
-        return self._store(to_write=False)
+        return self._opened_store(to_write=False)[0]
 
     def _to_write(self) -> Store:
-        return self._store(to_write=True)
+        return self._opened_store(to_write=True)[0]
 
-    def _store(self, *, to_write: bool) -> Store:
-        """The store with credentials that have at least half of their time left."""
+    def _opened_store(self, *, to_write: bool) -> tuple[Store, int | None]:
+        """The store with credentials that have at least half of their time left, and when they are renewed."""
         with self._lock:
             known = self._opened.get(to_write)
             if known is not None and (known[1] is None or self._clock_ms() < known[1]):
-                return known[0]
+                return known
             # A store that is replaced is not closed: another thread may be reading from it.
-            self._opened[to_write] = self._shared_or_new(to_write=to_write)
-            return self._opened[to_write][0]
+            self._opened[to_write] = known = self._shared_or_new(to_write=to_write)
+            return known
 
     def _shared_or_new(self, *, to_write: bool) -> tuple[Store, int | None]:
         table = self.table

@@ -120,7 +120,7 @@ class CatalogLogStore(VendedStore):
         time.sleep(timeout_s)  # a watch of the log's folder does not notice ratified commits
         return False
 
-    def _store(self, *, to_write: bool) -> Store:
+    def _opened_store(self, *, to_write: bool) -> tuple[Store, int | None]:
         self._look_up()
         if to_write and self.table.is_managed:
             raise UnsupportedFeatureError(
@@ -130,7 +130,7 @@ class CatalogLogStore(VendedStore):
                 features=("catalogManaged",),
                 error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
             )
-        return super()._store(to_write=to_write)
+        return super()._opened_store(to_write=to_write)
 
     def _log_files_from(self, start: str) -> dict[str, Entry] | None:
         """Gives the log files from the name `start` on; None if a commit that the catalog named is missing."""
