@@ -453,8 +453,10 @@ def test_a_managed_table_is_refused_by_its_path_and_the_error_says_how_to_read_i
 
 
 def test_a_managed_table_is_not_written_in_any_way(catalog: FakeCatalog, tmp_path: Path) -> None:
-    publish(managed(tmp_path), 1, "1")
-    catalog.manage(NAME, f"file://{tmp_path}", 1)
+    source, folder = str(tmp_path / "source"), tmp_path / "managed"
+    tablefeed.append(source, pa.table({"id": [1]}))
+    publish(managed(folder), 1, "1")
+    catalog.manage(NAME, f"file://{folder}", 1)
     options = catalog.options
     before = sorted(tmp_path.rglob("*"))
     ways = (
@@ -466,6 +468,9 @@ def test_a_managed_table_is_not_written_in_any_way(catalog: FakeCatalog, tmp_pat
         lambda: tablefeed.optimize(URL, storage_options=options),
         lambda: tablefeed.vacuum(URL, storage_options=options),
         lambda: tablefeed.checkpoint(URL, storage_options=options),
+        lambda: tablefeed.replicate(source, URL, target_storage_options=options),
+        lambda: tablefeed.replicate(source, URL, target_storage_options=options, by_rows=True),
+        lambda: tablefeed.replicate(source, URL, target_storage_options=options, resync=True),
     )
 
     for write in ways:

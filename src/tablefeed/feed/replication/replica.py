@@ -189,11 +189,14 @@ class Replication:
         return Txn(app_id=self._app_id, txn_version=version, last_updated_ms=now_ms)
 
 
-def newest_of(log: DeltaLog) -> DeltaSnapshot | None:
-    """Gives the newest state of a table, None where there is none."""
+def newest_of(target: DeltaLog) -> DeltaSnapshot | None:
+    """Gives the newest state of the target, None where there is none; refuses, by name, one that cannot be written."""
     try:
-        return log.load()
+        newest = target.load()
     except TableNotFoundError:
-        if log.store.is_file_at_root():
+        if target.store.is_file_at_root():
             raise
         return None
+    with naming(target.url):
+        features.check_writable(newest.protocol, newest.metadata, removes=False)
+    return newest
