@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import itertools
 import pickle
+import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +21,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from tablefeed.data.read import FileColumns, ReadPlan, RowSelection, read_batches
-from tablefeed.data.retype import FIELD_ID
+from tablefeed.data.retype import FIELD_ID, conversion
 from tablefeed.errors import DataFileError
 
 
@@ -94,6 +96,28 @@ def test_rows_are_selected_in_a_file_whose_texts_are_views() -> None:
         {"text": "a", "list": ["a"], "struct": {"u": "a"}},
         {"text": "c", "list": ["c"], "struct": {"u": "c"}},
     ]
+
+
+def test_how_columns_are_made_selectable_is_decided_once_for_a_file_and_not_for_each_batch() -> None:
+    columns = {"a": range(100), "t": pa.array(["x"] * 100, pa.string_view())}
+    file, schema = parquet(pa.table(columns)), pa.schema([("a", pa.int64()), ("t", pa.string())])
+    some, decisions = RowSelection(without=BitMap64([7])), 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal decisions
+        decisions += event == "call" and frame.f_code is conversion.__code__
+
+    def decided(batch_rows: int) -> int:
+        nonlocal decisions
+        decisions = 0
+        sys.setprofile(count)
+        try:
+            assert len(read(file, schema, batch_rows=batch_rows, selection=some)) == 100 // batch_rows
+        finally:
+            sys.setprofile(None)
+        return decisions
+
+    assert decided(batch_rows=10) == decided(batch_rows=100) > 0
 
 
 def test_rows_of_which_no_column_is_wanted_are_selected_as_well() -> None:

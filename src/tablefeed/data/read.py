@@ -5,7 +5,7 @@ Knows Parquet and Arrow, no log and no store: it gets an open file and the names
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -196,6 +196,7 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
     leaf = leaf_for(parquet)
     conform = Conformer(found, plan.schema, stored=plan.stored, constants=file.constants, leaf=leaf)
     names = [name for name in conform.source_names if name != file.positions]
+    plain: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
     metadata = parquet.metadata
     read = expected = 0
     for groups in _chosen(metadata, file):
@@ -204,7 +205,8 @@ def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordB
         for batch in _stored_batches(source, parquet, names, plan.batch_rows, groups):
             rows = batch if file.positions is None else _numbered(batch, file.positions, first)
             if file.selection is not None:
-                rows = file.selection.of(_plain(rows), first=first)
+                plain = plain or _plainer(rows.schema)
+                rows = file.selection.of(plain(rows), first=first)
             first += batch.num_rows
             read += batch.num_rows
             if rows.num_rows:
@@ -287,15 +289,19 @@ def _selectable(field: pa.Field) -> pa.Field:
     return field.with_type(without_views(field.type, has_ids=True))
 
 
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with each column as `_selectable`."""
-    if not batch.num_columns:
-        return batch
-    changes = [conversion(field.type, without_views(field.type)) for field in batch.schema]
-    columns = [
-        column if change is None else change(column) for column, change in zip(batch.columns, changes, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(map(_selectable, batch.schema)))
+def _plainer(found: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """Gives what makes each column of a batch of schema `found` as `_selectable`."""
+    changes = [conversion(field.type, without_views(field.type)) for field in found]
+    if not any(changes):
+        return lambda batch: batch
+    selectable = pa.schema(map(_selectable, found))
+
+    def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+        pairs = zip(batch.columns, changes, strict=True)
+        columns = [column if change is None else change(column) for column, change in pairs]
+        return pa.RecordBatch.from_arrays(columns, schema=selectable)
+
+    return plain
 
 
 def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) -> None:
