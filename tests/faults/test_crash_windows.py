@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
 TESTS = Path(__file__).parents[1]
 
 REPLACED = "another process must replace the table right before or after this put (test_upkeep_of_replaced_tables)"
-REPLACED_UNSEEN = "the answer to this put must be lost, and another process must replace the table meanwhile"
+REPLACED_UNSEEN = "the answer to this put must be lost while the table is replaced (test_index_checkpoint)"
 MADE_ANEW = "another process must make the table anew while the put is on its way (test_commit_below_cleaned_log)"
 UNREACHED: Mapping[str, str] = {
     "feed/api/follow.py:_commits:wait": "reads only, and waits for another process",

@@ -16,7 +16,7 @@ import pytest
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.index_tables import hint_in, live, log_files, log_of, rows_of
-from tablefeed.errors import TablefeedError
+from tablefeed.errors import TablefeedError, TableReplacedError
 from tablefeed.feed.commit.index_states import put_whole
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
@@ -161,6 +161,27 @@ def test_what_names_other_files_keeps_them_where_the_answer_to_its_put_was_lost(
 
     forget_commits(table, 11)
     assert [add.path for add in live(table)] == before
+
+
+@pytest.mark.parametrize("work", [checkpointed, with_a_state])
+def test_of_a_put_whose_answer_was_lost_while_the_table_was_replaced_no_file_stays(
+    table: Path, work: Callable[[IndexTablesLog, Snapshot], None]
+) -> None:
+    grow(table, to=10)
+    before = log_files(table)
+    commit = table / names.LOG_DIR / names.commit_name(10)
+
+    def restored() -> None:
+        commit.write_bytes(commit.read_bytes() + b"\n")
+
+    head = names.checkpoint_name(10) if work is checkpointed else f"/{names.STATE_MANIFEST}"
+    lost = Fault(operation="put_if_absent", name=head, when="again")
+    log = log_of(table, lost, Fault(operation="read", name=head, hook=restored))
+
+    with pytest.raises(TableReplacedError):
+        work(log, log.load())
+
+    assert log_files(table) == before
 
 
 @pytest.mark.parametrize("work", [checkpointed, with_a_state])
