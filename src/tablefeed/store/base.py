@@ -1,4 +1,8 @@
-"""The contract of a store of bytes. local.py, remote.py and s3.py implement it; tests/store checks it.
+"""The contract of a store of bytes; tests/store checks it.
+
+local.py implements it for a disk, and objects.py for object stores, with the requests of s3.py, gcs.py and azure.py.
+remote.py only reads, by fsspec. vended.py gives a catalog's table the store of its location, and
+feed/snapshot/catalog_log.py hides from its log what the catalog has not ratified.
 
 A name is '/'-separated and relative to the store's root, and is taken literally: nothing is percent-decoded. Where a
 method says so, a name may instead be an absolute path or a URL, as in the logs of shallow clones. A store raises only

@@ -13,7 +13,7 @@ from typing import Any
 from gcsfs.core import GCSFileSystem, UnclosableBytesIO
 from gcsfs.retry import HttpError, is_retriable
 
-from tablefeed.store.objects import ObjectStore, Page, Parts
+from tablefeed.store.objects import ObjectStore, Page, Parts, range_header
 
 _send = inspect.unwrap(GCSFileSystem._request)  # noqa: SLF001 - without its repetitions, which wait for seconds and log
 _FIELDS = "items(name,size,updated),prefixes,nextPageToken"
@@ -42,7 +42,7 @@ class GcsStore(ObjectStore):
         return int(found["size"]), found["updated"]
 
     def _fetch(self, name: str, start: int, end: int | None) -> bytes:
-        span = {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
+        span = range_header(start, end)
         return self._call("GET", _OBJECT, self._bucket, self._key(name), alt="media", headers=span)[1]
 
     def _put(self, key: str, data: bytes, *, once: bool) -> None:

@@ -361,6 +361,11 @@ class _Upload:
         """See `flush`."""
 
 
+def range_header(start: int, end: int | None) -> dict[str, str]:
+    """Gives the header of a request for the bytes from `start` up to, not including, `end`; none for a whole object."""
+    return {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
+
+
 class Ranges(AbstractBufferedFile):  # type: ignore[misc]  # fsspec publishes no types
     """An object as a file that reads ahead, by requests for ranges of a known size."""
 

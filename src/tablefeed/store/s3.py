@@ -10,7 +10,7 @@ from typing import Any
 from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
-from tablefeed.store.objects import PART_BYTES, ObjectStore, Page
+from tablefeed.store.objects import PART_BYTES, ObjectStore, Page, range_header
 
 MOST_COPIED_BYTES = 5 * 2**30
 """The largest object that S3 copies by one request; a larger one is read and sent."""
@@ -47,9 +47,8 @@ class S3Store(ObjectStore):
         return found["ContentLength"], found["LastModified"]
 
     def _fetch(self, name: str, start: int, end: int | None) -> bytes:
-        span = {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
         place = {"Bucket": self._bucket, "Key": self._key(name)}
-        data: bytes = self._request(_downloaded, self._fs, **place, **span)
+        data: bytes = self._request(_downloaded, self._fs, **place, **range_header(start, end))
         return data
 
     def _put(self, key: str, data: bytes, *, once: bool) -> None:
