@@ -24,16 +24,15 @@ PACKAGE = Path(__file__).parents[2] / "src" / "tablefeed"
 CHANGING = frozenset({"put_if_absent", "create", "publish", "copy", "replace", "delete", "sweep"})
 """The methods of a store that change it."""
 
-METHODS = CHANGING | {
-    "list",
-    "directories",
-    "exists",
-    "is_file_at_root",
-    "read",
-    "stat",
-    "open_input",
-    "wait",
-}
+
+def _methods_of_store() -> frozenset[str]:
+    """The methods of `Store` by its text: tablefeed must not be imported before `watch`."""
+    contract = ast.parse((PACKAGE / "store" / "base.py").read_text())
+    (store,) = (node for node in contract.body if isinstance(node, ast.ClassDef) and node.name == "Store")
+    return frozenset(node.name for node in store.body if isinstance(node, ast.FunctionDef) and not node.decorator_list)
+
+
+METHODS = _methods_of_store() - {"close"}
 """All methods of a store that reach its disk."""
 
 OF_STORES_ALONE = frozenset({"put_if_absent", "publish", "sweep", "directories", "is_file_at_root", "open_input"})

@@ -14,12 +14,21 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from faults.call_sites import DISK_MODULES, disk_sites, methods_as_values, store_sites, unknown_calls
+from faults.call_sites import (
+    CHANGING,
+    DISK_MODULES,
+    METHODS,
+    disk_sites,
+    methods_as_values,
+    store_sites,
+    unknown_calls,
+)
 from faults.killed import SCENARIOS
+from support.faulty_store import Operation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
 
@@ -77,6 +86,11 @@ def test_no_call_of_a_store_and_none_that_changes_the_disk_escapes_the_list_of_w
     assert [site for report in reports.values() for site in report["unknown"]] == [], "the name shows no store"
     assert methods_as_values() == [], "a method that is passed on is called where no window is"
     assert unknown_calls() == [], f"of these calls in {DISK_MODULES} nobody said whether they change a disk"
+
+
+def test_a_store_can_fail_on_purpose_at_each_method_that_reaches_its_disk() -> None:
+    assert set(get_args(Operation)) == METHODS
+    assert CHANGING < METHODS
 
 
 @pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])

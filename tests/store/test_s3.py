@@ -10,7 +10,6 @@ import pytest
 from support.gateway import Gateway
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.store import Store, open_store
-from tablefeed.store.objects import PART_BYTES
 from tablefeed.store.s3 import S3Store
 
 
@@ -54,21 +53,6 @@ def test_a_table_on_s3_is_read_with_the_options_of_object_store(gateway: Gateway
     assert open_store(f"s3://{gateway.bucket}/t/_delta_log/0.json", gateway.options).is_file_at_root()
     with pytest.raises(ObjectNotFoundError):
         store.read("none")
-
-
-def test_of_a_file_whose_block_raises_no_part_is_kept(gateway: Gateway) -> None:
-    store = writer(gateway)
-
-    def interrupted() -> None:
-        with store.create("f") as file:
-            file.write(b"x" * 2 * PART_BYTES)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-
-    assert not store.exists("f")
-    assert [r for r in gateway.requests if r.startswith("DELETE") and "uploadId" in r]
 
 
 def test_a_put_that_met_another_request_for_the_name_is_put_again_and_decided_then(gateway: Gateway) -> None:
