@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import time
 from dataclasses import dataclass
@@ -92,7 +91,7 @@ def churn(size: Churn, folder: Path) -> Sample:
         old.change()
         if number + 1 in (WARM_UP + EDGE, WARM_UP + size.batches):
             wait_until_done()
-            resident.append(_resident_mb())
+            resident.append(environment.resident_mb())
     peak_mb = environment.peak_mb()
     young = _Churned(folder / "young", size, random)
     for _ in range(WARM_UP):
@@ -143,10 +142,6 @@ class _Churned:
         found = tablefeed.open_table(self._table).to_arrow(columns=["id"]).num_rows
         if found != self._there.sum():
             raise SystemExit(f"a table has {found} rows instead of {self._there.sum()}: its times would say nothing")
-
-
-def _resident_mb() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 if __name__ == "__main__":

@@ -54,6 +54,11 @@ def peak_mb() -> float:
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]) / 1024
 
 
+def resident_mb() -> float:
+    """Gives the memory that this process has now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
 def peaks_mb() -> tuple[float, float, float]:
     """Gives the peaks of this process, of those that it started, and of all below them, each a sum.
 

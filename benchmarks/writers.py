@@ -23,7 +23,7 @@ from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 import tablefeed
-from benchmarks import large_writes
+from benchmarks import environment, large_writes
 from benchmarks.questions import AtMost
 from benchmarks.source import Figure, Sample, as_markdown
 from benchmarks.turns import facts, keep, measured
@@ -38,6 +38,9 @@ EACH = 50
 SHORT, LONG = 30, 4_980
 BLOCK, BLOCKS = 10, 4
 """Commits to one table before the turn of the other: in each block one checkpoint falls due."""
+
+APPENDS, EDGE, EDGES = 5_000, 50, 6
+"""How many appends one process makes back to back; then so many to each table in turn, so many times."""
 
 BATCHES = 200
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "name": pa.array([f"name {n}" for n in range(100)])})
@@ -67,6 +70,18 @@ FIGURES = (
     Figure(key="anew_50th_ms", text="tablefeed: the 50th commit, the log opened anew each time", unit="ms"),
     Figure(key="anew_5000th_ms", text="tablefeed: the 5,000th commit, likewise", unit="ms"),
     Figure(key="anew_growth", text="tablefeed: the one over the other", unit="times", goal=AtMost(bound=1.1)),
+    Figure(key="young_ms", text="tablefeed: an append to a new table, back to back, median", unit="ms"),
+    Figure(key="old_ms", text="the same, to a table that had 5,000 from this process", unit="ms"),
+    Figure(key="old_growth", text="the old over the new", unit="times", goal=AtMost(bound=1.1)),
+    Figure(key="young_cpu_ms", text="processor time of an append and its background work, new table", unit="ms"),
+    Figure(key="old_cpu_ms", text="the same, old table", unit="ms"),
+    Figure(key="old_cpu_growth", text="the old over the new", unit="times", goal=AtMost(bound=1.1)),
+    Figure(
+        key="old_thread_growth", text="the same of the appending thread alone", unit="times", goal=AtMost(bound=1.1)
+    ),
+    Figure(key="resident_500_mb", text="memory after 500 appends", unit="MB"),
+    Figure(key="resident_mb", text="memory after 5,000 appends", unit="MB"),
+    Figure(key="resident_growth", text="the one over the other", unit="times", goal=AtMost(bound=1.1)),
     *_figures("delta_rs", "delta-rs", goals=False),
     *large_writes.FIGURES,
 )
@@ -133,6 +148,41 @@ def growth(who: str, append: Append, folder: Path) -> Sample:
     return {f"{who}_50th_ms": early, f"{who}_5000th_ms": late, f"{who}_growth": late / early}
 
 
+def back_to_back(folder: Path) -> Sample:
+    """5,000 appends by this process; then in turn to this table and to a new one, background work included."""
+    old, young, resident = folder / "old", folder / "young", list[float]()
+    for count in (APPENDS // 10, APPENDS - APPENDS // 10):
+        _make(old, count)
+        resident.append(environment.resident_mb())
+    _make(young, BLOCK)
+    taken: dict[Path, list[list[float]]] = {young: [], old: []}
+    for _ in range(EDGES):
+        for table, edges in taken.items():
+            begun, begun_own = time.process_time(), time.thread_time()
+            times = [_timed(by_tablefeed, table) for _ in range(EDGE)]
+            own_s = time.thread_time() - begun_own
+            wait_until_done()
+            all_s = time.process_time() - begun
+            edges.append([statistics.median(times), *(1000 * s / EDGE for s in (all_s, own_s))])
+    (young_ms, young_all, young_own), (old_ms, old_all, old_own) = (
+        [statistics.mean(each) for each in zip(*edges, strict=True)] for edges in taken.values()
+    )
+    shutil.rmtree(old)
+    shutil.rmtree(young)
+    return {
+        "young_ms": young_ms,
+        "old_ms": old_ms,
+        "old_growth": old_ms / young_ms,
+        "young_cpu_ms": young_all,
+        "old_cpu_ms": old_all,
+        "old_cpu_growth": old_all / young_all,
+        "old_thread_growth": old_own / young_own,
+        "resident_500_mb": resident[0],
+        "resident_mb": resident[1],
+        "resident_growth": resident[1] / resident[0],
+    }
+
+
 def spread(who: str, append: Append, folder: Path) -> Sample:
     """The times of 200 commits, one after the other; at each tenth version a checkpoint falls due."""
     table = folder / "batches"
@@ -187,6 +237,7 @@ def _timed(append: Append, table: Path) -> float:
 MEASURES: dict[str, Callable[[Path], Sample]] = {
     "growth": lambda folder: growth("ours", by_tablefeed, folder),
     "growth-anew": lambda folder: growth("anew", anew, folder),
+    "back-to-back": back_to_back,
     "growth-delta-rs": lambda folder: growth("delta_rs", by_delta_rs, folder),
     "spread": lambda folder: spread("ours", by_tablefeed, folder),
     "spread-delta-rs": lambda folder: spread("delta_rs", by_delta_rs, folder),

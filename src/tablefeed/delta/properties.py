@@ -100,7 +100,7 @@ class TableProperties:
     """How long texts in statistics are; None where the table names no number."""
 
     checkpoint_interval = _Property(_versions, names.CHECKPOINT_INTERVAL, default=10)
-    """Versions from one checkpoint to the next. Ten is Delta-Spark's default; the protocol names none."""
+    """Versions from one checkpoint to the next, at least. Ten is Delta-Spark's default; the protocol names none."""
     wants_v2_checkpoints = _Property(lambda text: text.lower() == "v2", names.CHECKPOINT_POLICY, default=False)
     protected_before = _Property(_protected_before, names.CHECKPOINT_PROTECTION_BEFORE, default=0)
     """The version before which the log may be cleaned up only as a whole ("Checkpoint Protection"); 0 for none."""
@@ -123,6 +123,11 @@ class TableProperties:
     def of(cls, metadata: Metadata) -> TableProperties:
         """The properties in `metadata`."""
         return cls(metadata.configuration)
+
+    @property
+    def sets_checkpoint_interval(self) -> bool:
+        """Whether the table names an interval, so that no writer chooses another one."""
+        return names.CHECKPOINT_INTERVAL in self.texts
 
     @property
     def folds_files(self) -> bool:

@@ -24,10 +24,12 @@ from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep import after_commit as upkeep
 from tablefeed.feed.upkeep import background
-from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, is_due, look_after
+from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, is_due, is_worthwhile, look_after
 from tablefeed.feed.upkeep.background import wait_until_done, waited_for
 from tablefeed.feed.upkeep.sorted_files import SortedFiles
-from tablefeed.model.logfile import LogFileKind
+from tablefeed.log.segment import LogSegment
+from tablefeed.model.actions import Version
+from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Entry, Store
 
 
@@ -74,6 +76,41 @@ def test_a_checkpoint_is_due_at_each_multiple_of_the_interval_and_when_the_newes
     newest: int | None, due: list[int], not_due: list[int]
 ) -> None:
     assert [version for version in (*due, *not_due) if is_due(version, newest, 10)] == due
+
+
+@pytest.mark.parametrize(
+    ("commits", "commit_bytes", "pays"), [(10, 625, True), (10, 624, False), (99, 1, False), (100, 1, True)]
+)
+def test_a_checkpoint_pays_when_a_sixteenth_of_its_bytes_or_a_hundred_commits_came_after_it(
+    commits: int, commit_bytes: int, *, pays: bool
+) -> None:
+    parts = [
+        LogFile(version=Version(7), kind=LogFileKind.CHECKPOINT, name=f"part {n}", size_bytes=50_000, modified_ms=0)
+        for n in range(2)
+    ]
+    after = [
+        LogFile(version=Version(8 + n), kind=LogFileKind.COMMIT, name="", size_bytes=commit_bytes, modified_ms=0)
+        for n in range(commits)
+    ]
+
+    assert is_worthwhile(LogSegment(version=after[-1].version, checkpoint=tuple(parts), commits=tuple(after))) is pays
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"), [({}, [10, 30]), ({"delta.checkpointInterval": "10"}, [10, 20, 30, 40])]
+)
+def test_a_large_table_gets_a_checkpoint_when_it_pays_unless_the_table_sets_an_interval(
+    setting: dict[str, str], expected: list[int]
+) -> None:
+    large, path = 25, "{:040d} of version {}".format
+    log = a_log(v0=[protocol(), metadata(configuration=setting), *(add(path(n, 0)) for n in range(3_000))])
+    for version in range(1, 41):
+        put(log.store, version, [add(path(n, version)) for n in range(3_000 if version == large else 1)])
+        if version % 10 == 0:
+            look_after(log.load())
+            wait_until_done()
+
+    assert checkpoints(log) == expected
 
 
 @pytest.mark.parametrize(("interval", "expected"), [({}, [10, 20]), ({"delta.checkpointInterval": "9"}, [9, 18])])

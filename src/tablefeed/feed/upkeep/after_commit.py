@@ -24,6 +24,7 @@ from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.background import ask, make_way
 from tablefeed.feed.upkeep.checksums import begin_checksums, put_checksum
+from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Commit, Version
 
 if TYPE_CHECKING:
@@ -34,6 +35,14 @@ logger = logging.getLogger(__name__)
 KEPT_TABLES = 64
 """For how many tables this process remembers which version it has looked after; others are looked at again."""
 
+
+MOST_COMMITS = 100
+"""The most commits that a reader finds after the newest checkpoint where the table sets no interval: delta-rs's own
+interval. Each of them is a request of the reader."""
+
+SHARE = 16
+"""A checkpoint is written again when the commits after it have this share of its bytes, one of so many. So readers have
+at most that much more to read, and a commit's part in the next checkpoint costs the same however large the table is."""
 
 SHORT_LOG = 10
 """Below this version the log is read as a whole to make one checksum: by the usual interval it has no checkpoint yet.
@@ -145,6 +154,17 @@ def is_due(version: int, newest_checkpoint: int | None, interval: int) -> bool:
     return version > newest and (version % interval == 0 or version - newest >= interval)
 
 
+def is_worthwhile(segment: LogSegment) -> bool:
+    """Whether readers of `segment` have so much to read after its checkpoint that writing another one pays.
+
+    A checkpoint is written whole. At a fixed interval its cost for each commit grows with the table.
+    """
+    tail_bytes = sum(commit.size_bytes for commit in segment.commits)
+    return len(segment.commits) >= MOST_COMMITS or tail_bytes * SHARE >= sum(
+        part.size_bytes for part in segment.checkpoint
+    )
+
+
 def _ends_compaction(version: int, options: UpkeepOptions) -> bool:
     return (
         options.compact_every is not None and options.compact_every > 1 and (version + 1) % options.compact_every == 0
@@ -179,15 +199,13 @@ def _look_after_delta(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
         _unless_it_fails("compaction", snapshot, lambda: write_compaction(snapshot, first))
     if options.checkpoint:
         make_way()
+        segment = snapshot.log.segment(without=snapshot.unreadable)  # also of later versions, by other writers
+        newest = max((part.version for part in segment.checkpoint), default=None)
         interval = snapshot.properties.checkpoint_interval
-        if is_due(snapshot.version, _newest_checkpoint(snapshot), interval):
+        if is_due(snapshot.version, newest, interval) and (
+            snapshot.properties.sets_checkpoint_interval or is_worthwhile(segment)
+        ):
             _checkpoint(snapshot, options)
-
-
-def _newest_checkpoint(snapshot: DeltaSnapshot) -> Version | None:
-    """The newest whole checkpoint, of this version or, by another writer, of a later one."""
-    checkpoint = snapshot.log.segment(without=snapshot.unreadable).checkpoint
-    return max((log_file.version for log_file in checkpoint), default=None)
 
 
 def _checkpoint(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
