@@ -394,6 +394,7 @@ LOSSLESS: list[tuple[pa.Array, pa.DataType, list[object]]] = [
     (pa.array([b"ab"], pa.binary(2)), pa.binary(), [b"ab"]),
     (pa.array([[1, None], None], pa.large_list(pa.int32())), list_of(pa.int64()), [[1, None], None]),
     (pa.array([[1, 2]], pa.list_(pa.int32(), 2)), list_of(pa.int64()), [[1, 2]]),
+    (pa.array([[1, None], None, [2, 3]], pa.list_(pa.int32(), 2)), list_of(pa.int64()), [[1, None], None, [2, 3]]),
     (pa.array([None, None], pa.null()), list_of(pa.int64()), [None, None]),
     (
         pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int32())),
@@ -407,6 +408,25 @@ LOSSLESS: list[tuple[pa.Array, pa.DataType, list[object]]] = [
 def test_a_type_that_holds_the_values_takes_them(array: pa.Array, wanted: pa.DataType, values: list[object]) -> None:
     batches = read(parquet(pa.table({"c": array})), pa.schema([("c", wanted)]), batch_rows=1)
     assert [row["c"] for row in rows(batches)] == values
+
+
+@pytest.mark.parametrize("batch_rows", [1, 3, 100])
+@pytest.mark.parametrize("selection", [None, RowSelection(without=BitMap64([0]))])
+def test_a_dictionary_within_a_column_is_read_from_several_row_groups(
+    batch_rows: int, selection: RowSelection | None
+) -> None:
+    texts = pa.array(["a", "b", "c", None, "a", "d"]).dictionary_encode()
+    columns = {
+        "s": pa.StructArray.from_arrays([texts], ["t"]),
+        "l": pa.ListArray.from_arrays(pa.array([0, 1, 2, 3, 4, 4, 6], pa.int32()), texts),
+    }
+    file = parquet(pa.table(columns), row_group_size=2)
+    schema = pa.schema([("s", pa.struct([("t", pa.string())])), ("l", list_of(pa.string()))])
+
+    found = rows(read(file, schema, batch_rows=batch_rows, selection=selection))
+
+    expected = [("a", ["a"]), ("b", ["b"]), ("c", ["c"]), (None, [None]), ("a", []), ("d", ["a", "d"])]
+    assert found == [{"s": {"t": t}, "l": each} for t, each in expected[0 if selection is None else 1 :]]
 
 
 LOSSY: list[tuple[pa.Array, pa.DataType]] = [

@@ -25,6 +25,7 @@ from tablefeed.data.retype import (
     conversion,
     has_field_ids,
     has_variants,
+    inner_fields,
     without_views,
 )
 from tablefeed.data.shredding import TYPED
@@ -280,8 +281,16 @@ def _stored_batches(
         return
     if max(metadata.row_group(i).total_byte_size for i in groups) > _WHOLE_CHUNK_BYTES:
         parquet = _open(source, metadata=metadata, buffer_size=_PIECE_BYTES)
-    # One thread: the caller runs as many readers as it has cores. Row groups are not read ahead (memory).
-    yield from parquet.iter_batches(batch_rows, row_groups=list(groups), columns=columns, use_threads=False)
+    # Row groups have a dictionary each, and Arrow joins only those of columns that are not nested.
+    apart = any(_has_dictionary_inside(parquet.schema_arrow.field(name).type) for name in columns)
+    for together in [[group] for group in groups] if apart else [list(groups)]:
+        # One thread: the caller runs as many readers as it has cores. Row groups are not read ahead (memory).
+        yield from parquet.iter_batches(batch_rows, row_groups=together, columns=columns, use_threads=False)
+
+
+def _has_dictionary_inside(kind: pa.DataType) -> bool:
+    inner = [field.type for field in inner_fields(kind)]
+    return any(pa.types.is_dictionary(each) or _has_dictionary_inside(each) for each in inner)
 
 
 def _selectable(field: pa.Field) -> pa.Field:
