@@ -40,6 +40,10 @@ _FIXED = {
 """The numbers of the primitive types whose bytes are those that Arrow has in memory."""
 
 
+MOST_DIGITS = 38
+"""The digits of the widest decimal of a variant, decimal16."""
+
+
 class MalformedVariantError(ValueError):
     """The columns are not a valid shredded variant."""
 
@@ -155,7 +159,8 @@ def _primitives(typed: pa.Array) -> pa.Array:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         data = typed.cast(pa.binary())
         return _joined(_BINARY, _bytes(pc.binary_length(data), 4), data)
-    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
+    if pa.types.is_decimal(kind) and kind.precision <= MOST_DIGITS and 0 <= kind.scale <= kind.precision:
+        typed = typed.cast(pa.decimal128(kind.precision, kind.scale))  # writers may use Arrow's other widths
         step = 0 if kind.precision <= 9 else 1 if kind.precision <= 18 else 2
         head = bytes([_DECIMAL4[0] + (step << 2), kind.scale])
         return _joined(head, pc.binary_slice(_memory(typed, 16), 0, 4 << step))
