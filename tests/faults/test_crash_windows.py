@@ -41,7 +41,7 @@ UNREACHED: Mapping[str, str] = {
     "feed/api/follow.py:_commits:wait": "reads only, and waits for another process",
     "feed/commit/own_log.py:all_in_log_of:delete": REPLACED,
     "feed/commit/own_log.py:all_in_log_of:stat": REPLACED,
-    "feed/commit/own_log.py:put_own:delete": REPLACED_UNSEEN,
+    "store/base.py:put_own:delete": REPLACED_UNSEEN,
     "feed/commit/settled_put.py:_is_next_in_listing:put_if_absent": MADE_ANEW,
     "feed/commit/settled_put.py:_take_back:delete": MADE_ANEW,
     "feed/scan/delta_task.py:DeltaTask.row_groups:open_input": "reads only, and only a file that several tasks share",

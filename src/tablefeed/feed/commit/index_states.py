@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
 from tablefeed.feed.commit import index_attempts
-from tablefeed.feed.commit.own_log import all_in_log_of, put_own
+from tablefeed.feed.commit.own_log import all_in_log_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
@@ -30,6 +30,7 @@ from tablefeed.indextables.log.next_state import NextState, StateShape, StateUpd
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Version
 from tablefeed.store import Within
+from tablefeed.store.base import put_own
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from tablefeed.feed.snapshot.segment_reader import is_as_listed
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.logfile import LogFile
 from tablefeed.store import Entry, Store, Within
-from tablefeed.store.base import check_after
 
 
 def in_log_of(snapshot: Snapshot) -> Within:
@@ -50,31 +49,6 @@ def all_in_log_of(snapshot: Snapshot) -> Iterator[Within]:
             if store.stat(name) == entry:
                 store.delete(name)
         raise
-
-
-def put_own(store: Store, path: str, data: bytes, *, within: Within) -> bool:
-    """Puts a file with bytes that nobody else writes; False where another file has the name.
-
-    The store gives False for a put of ours, too: one that it sent twice because the first answer was lost. Then the
-    file is read back, and what `within` asks for is done.
-    """
-    if store.put_if_absent(path, data, within=within):
-        return True
-    if not holds(store, path, data):
-        return False
-    check_after(path, within, lambda: store.delete(path))
-    return True
-
-
-def holds(store: Store, path: str, data: bytes) -> bool:
-    """Reads the file `path`; says whether it is `data`. Raises StoreError if only its beginning is read."""
-    try:
-        found = store.read(path)
-    except ObjectNotFoundError:
-        return False
-    if found and found != data and data.startswith(found):
-        raise StoreError(f"Only the beginning of {path} at {store.url} was read.", url=store.url)
-    return found == data
 
 
 def check_same(snapshot: Snapshot) -> None:

@@ -10,7 +10,6 @@ from typing import Literal, Protocol
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts, no_files
 from tablefeed.delta.commit_info import Optimize, StreamingUpdate, TableChange, Write
 from tablefeed.feed.commit.collisions import OnCollision
-from tablefeed.feed.commit.own_log import holds
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.restored import Restored
 from tablefeed.feed.write.rewriting import Rewriting
@@ -19,6 +18,7 @@ from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Commit, DomainMetadata, FileAction, Txn, Version
 from tablefeed.store import Entry, Within
+from tablefeed.store.base import holds
 
 Operation = StreamingUpdate | Write | Optimize | TableChange
 """What a commit says of itself, in Delta-Spark's words: `micro_batch`, `batch_write`, an optimize, or a change of the

@@ -12,7 +12,7 @@ import uuid
 
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.commit.index_states import form_of, point_to
-from tablefeed.feed.commit.own_log import all_in_log_of, put_own
+from tablefeed.feed.commit.own_log import all_in_log_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
@@ -20,6 +20,7 @@ from tablefeed.indextables import names
 from tablefeed.indextables.log import last_checkpoint
 from tablefeed.indextables.log.json_checkpoint_writer import Attempt, checkpoint_files
 from tablefeed.indextables.log.version_file import Writer
+from tablefeed.store.base import put_own
 
 logger = logging.getLogger(__name__)
 
