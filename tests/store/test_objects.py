@@ -259,6 +259,26 @@ def test_a_request_whose_credentials_have_expired_is_sent_again_with_renewed_one
 
 
 @EACH_BEHIND_A_GATEWAY
+@pytest.mark.parametrize("size", [0, 3, 2 * PART_BYTES])
+def test_a_file_while_whose_credentials_expire_is_written_with_renewed_ones(object_store: Gateway, size: int) -> None:
+    store = writer(object_store)
+    store.replace("before", b"x")
+    puts = 0
+
+    def each_first_time(told: str) -> bool:
+        nonlocal puts
+        puts += told.startswith(("PUT", "POST"))
+        return told.startswith(("PUT", "POST")) and puts % 2 == 1
+
+    with store.create("part-0") as file:
+        object_store.expires = each_first_time
+        file.write(b"x" * size)
+
+    assert puts > 1
+    assert store.read("part-0") == b"x" * size
+
+
+@EACH_BEHIND_A_GATEWAY
 def test_credentials_that_have_expired_for_good_are_an_error_that_says_so(object_store: Gateway) -> None:
     store = writer(object_store)
     store.replace("log/0.json", b"x")

@@ -10,6 +10,7 @@ import pytest
 from support.gateway import Gateway
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.store import Store, open_store
+from tablefeed.store.objects import PART_BYTES
 from tablefeed.store.s3 import S3Store
 
 
@@ -63,6 +64,19 @@ def test_a_put_that_met_another_request_for_the_name_is_put_again_and_decided_th
     gateway.contends = once(f"PUT /{gateway.bucket}/t/log/0.json")
     assert not store.put_if_absent("log/0.json", b"again")
     assert store.read("log/0.json") == b"ours"
+
+
+@pytest.mark.parametrize("size", [0, 3, 2 * PART_BYTES])
+def test_a_file_whose_end_met_another_request_for_the_name_is_ended_again(gateway: Gateway, size: int) -> None:
+    store = writer(gateway)
+    store.replace("before", b"x")
+
+    with store.create("part-0") as file:
+        file.write(b"x" * size)
+        gateway.contends = once("P")
+
+    assert not gateway.contends("P"), "the request that met another one was sent"
+    assert store.read("part-0") == b"x" * size
 
 
 def test_a_put_that_meets_others_for_good_is_an_error_after_a_few(gateway: Gateway) -> None:

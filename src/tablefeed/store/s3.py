@@ -10,7 +10,7 @@ from typing import Any
 from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
-from tablefeed.store.objects import PART_BYTES, ObjectStore, Page, range_header
+from tablefeed.store.objects import ObjectStore, Page, Parts, range_header
 
 MOST_COPIED_BYTES = 5 * 2**30
 """The largest object that S3 copies by one request; a larger one is read and sent."""
@@ -60,7 +60,7 @@ class S3Store(ObjectStore):
         self._call("delete_object", Bucket=self._bucket, Key=key)
 
     def _upload(self, key: str) -> Any:
-        return self._fs.open(f"{self._bucket}/{key}", "xb", block_size=PART_BYTES)
+        return _Multipart(self, key)  # not s3fs's file: its requests have no deadline, and it stops at a conflict
 
     def _copied(self, key: str, source: ObjectStore, source_key: str, size_bytes: int) -> bool:
         if size_bytes > MOST_COPIED_BYTES:
@@ -84,6 +84,31 @@ class S3Store(ObjectStore):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._request(self._fs._call_s3, operation, **arguments)  # noqa: SLF001 - call_s3 without a deadline
+
+
+class _Multipart(Parts):
+    """A multipart upload. S3 keeps the parts until it is completed or aborted."""
+
+    def __init__(self, store: S3Store, key: str) -> None:
+        super().__init__(lambda data: store._put(key, data, once=True))  # noqa: SLF001 - of this module
+        self._call = store._call  # noqa: SLF001 - of this module
+        self._place = {"Bucket": store._bucket, "Key": key}  # noqa: SLF001 - of this module
+        self._parts: list[dict[str, object]] = []
+
+    def _send(self, part: bytes, *, is_last: bool) -> None:
+        if "UploadId" not in self._place:
+            self._place["UploadId"] = self._call("create_multipart_upload", **self._place)["UploadId"]
+        number = len(self._parts) + 1
+        answer = self._call("upload_part", **self._place, PartNumber=number, Body=part)
+        checksum = {name: answer[name] for name in ("ChecksumSHA256",) if name in answer}
+        self._parts.append({"PartNumber": number, "ETag": answer["ETag"], **checksum})
+        if is_last:
+            parts = {"Parts": self._parts}
+            self._call("complete_multipart_upload", **self._place, MultipartUpload=parts, IfNoneMatch="*")
+
+    def discard(self) -> None:
+        if "UploadId" in self._place:
+            self._call("abort_multipart_upload", **self._place)
 
 
 async def _downloaded(filesystem: Any, **arguments: Any) -> Any:
