@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.gateway import Gateway
 from tablefeed.errors import StoreConfigError
 from tablefeed.store import open_store
 
@@ -15,6 +16,25 @@ BY_NAME = {"azure_storage_account_name": "test", "azure_storage_account_key": "c
 @pytest.fixture(autouse=True)
 def _with_the_client() -> None:
     pytest.importorskip("adlfs")
+
+
+@pytest.mark.parametrize("object_store", ["azurite"], indirect=True)
+@pytest.mark.parametrize("mark", ["hdi_isfolder", "Hdi_isfolder"])
+def test_a_blob_that_marks_a_directory_is_no_file(object_store: Gateway, mark: str) -> None:
+    from azure.storage.blob import BlobServiceClient
+
+    with BlobServiceClient.from_connection_string(object_store.options["connection_string"]) as client:
+        for name in ("t/log", "t/log/deeper"):
+            client.get_blob_client(object_store.bucket, name).upload_blob(b"", metadata={mark: "true"})
+    store = open_store(object_store.url("t"), object_store.options)
+    store.replace("log/0.json", b"x")
+    store.replace("log/deeper/1.json", b"")
+
+    assert [entry.name for entry in store.list("")] == []
+    assert [entry.name for entry in store.list("log")] == ["0.json"]
+    assert [entry.name for entry in store.list("log/deeper")] == ["1.json"]
+    assert list(store.directories("")) == ["log"]
+    assert not store.exists("log")
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ class AzureStore(ObjectStore):
 
     def _head(self, key: str) -> tuple[int, object]:
         found = self._call(self._blob(key).get_blob_properties)
-        if found.metadata.get("hdi_isfolder") == "true":
-            raise FileNotFoundError(key)  # a directory of an account with a hierarchical namespace
+        if _is_directory(found):
+            raise FileNotFoundError(key)
         return found.size, found.last_modified
 
     def _fetch(self, name: str, start: int, end: int | None) -> bytes:
@@ -135,11 +135,18 @@ def _refuse_another_account(client: Any, location: str, *, url: str) -> None:
         )
 
 
+def _is_directory(blob: Any) -> bool:
+    """Whether an empty blob only marks a directory, as Hadoop's clients and hierarchical namespaces make them."""
+    marks = {name.lower(): value for name, value in (blob.metadata or {}).items()}
+    return blob.size == 0 and str(marks.get("hdi_isfolder")).lower() == "true"
+
+
 async def _next_page(container: Any, prefix: str, following: Any, **options: Any) -> Page:
-    by_page = container.walk_blobs(prefix, delimiter="/", **options).by_page(following)
+    by_page = container.walk_blobs(prefix, include=["metadata"], delimiter="/", **options).by_page(following)
     found = [item async for item in await anext(by_page)]
+    blobs = [item for item in found if not isinstance(item, BlobPrefix) and not _is_directory(item)]
     return Page(
-        objects=[(item.name, item.size, item.last_modified) for item in found if not isinstance(item, BlobPrefix)],
+        objects=[(blob.name, blob.size, blob.last_modified) for blob in blobs],
         directories=[item.name for item in found if isinstance(item, BlobPrefix)],
         following=by_page.continuation_token,
     )
