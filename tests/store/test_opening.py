@@ -91,6 +91,16 @@ def test_hdfs_is_refused_by_name(url: str) -> None:
         open_store(url)
 
 
+@pytest.mark.parametrize(
+    "url", ["s3://lake--use1-az4--x-s3/t", "s3a://lake--use1-az4--x-s3", "s3://p--use1-az4--xa-s3/t"]
+)
+def test_a_directory_bucket_of_s3_is_refused_by_name(url: str) -> None:
+    with pytest.raises(
+        StoreConfigError, match=r"Directory buckets .* and s3://.*--xa?-s3\S* was neither read nor writ"
+    ):
+        open_store(url)
+
+
 def test_an_unknown_scheme_is_refused_by_name() -> None:
     with pytest.raises(StoreConfigError, match="foo://bucket/t cannot be opened: Protocol not known: foo"):
         open_store("foo://bucket/t")

@@ -49,6 +49,13 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] |
             "tested with HDFS. Copy the table to a local disk, S3, Google Cloud Storage or Azure Blob Storage.",
             url=shown(address.location),
         )
+    if address.scheme == "s3" and address.location.partition("://")[2].partition("/")[0].endswith(_DIRECTORY_BUCKETS):
+        raise StoreConfigError(
+            f"Directory buckets of S3 Express are not supported, and {shown(address.location)} was neither read nor "
+            "written: their listings are in no order, and their conditional writes are not tested. Copy the table to "
+            "a general purpose bucket.",
+            url=shown(address.location),
+        )
     given = MappingProxyType(names.without_own_options(storage_options or {}))
     options.refuse_hadoop(given, url=shown(address.location))
     open_elsewhere = functools.partial(open_store, storage_options=given)
@@ -62,6 +69,9 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] |
 
 
 _REFUSED = ("hdfs", "webhdfs", "swebhdfs", "viewfs", "arrow_hdfs")
+
+_DIRECTORY_BUCKETS = ("--x-s3", "--xa-s3")
+"""How the names of S3's directory buckets end, and those of their access points."""
 
 _KINDS = {
     "s3": ("tablefeed.store.s3", "S3Store"),
