@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -313,6 +313,36 @@ def test_a_newest_version_that_nobody_has_is_an_error_and_no_shorter_table(
 
     with pytest.raises(LogError, match="Rows would be missing"):
         opened(catalog, Clock()).load()
+
+
+def test_a_log_without_a_file_is_an_error_if_the_catalog_has_ratified_a_commit(
+    catalog: FakeCatalog, tmp_path: Path
+) -> None:
+    catalog.manage(NAME, f"file://{tmp_path}", 1)
+
+    with pytest.raises(LogError, match="Rows would be missing"):
+        opened(catalog, Clock()).load()
+    with pytest.raises(LogError, match="Rows would be missing"):
+        list(opened(catalog, Clock()).store.list("_delta_log"))
+
+
+def test_a_managed_table_has_no_commit_until_its_writer_has_put_version_0(catalog: FakeCatalog, tmp_path: Path) -> None:
+    catalog.manage(NAME, f"file://{tmp_path}", 0)
+    log = opened(catalog, Clock())
+
+    with pytest.raises(TableNotFoundError, match="a table is there after its first commit"):
+        log.load()
+    writes: list[Callable[[], object]] = [
+        lambda: tablefeed.append(URL, pa.table({"id": [1]}), storage_options=catalog.options),
+        lambda: tablefeed.create(URL, pa.schema({"id": pa.int64()}), storage_options=catalog.options),
+    ]
+    for write in writes:
+        with pytest.raises(UnsupportedFeatureError, match="reads such a table but does not write it"):
+            write()
+    assert list(tmp_path.iterdir()) == []
+
+    managed(tmp_path)
+    assert log.load().version == 0
 
 
 @pytest.mark.parametrize("name", [".crc", ".checkpoint.0000000001.0000000002.parquet"])

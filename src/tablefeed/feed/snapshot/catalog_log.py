@@ -150,7 +150,7 @@ class CatalogLogStore(VendedStore):
         parsed = (names.parse_name(name, size_bytes=0, modified_ms=0) for name in found)
         log_files = [log_file for log_file in parsed if log_file is not None]
         has_latest = names.commit_name(ratified.latest) in found or ratified.latest in whole_checkpoints(log_files)
-        is_empty = not (log_files or start)
+        is_empty = ratified.latest == 0 and not log_files  # registered, but version 0 is not written yet
         return found if has_latest or is_empty or names.commit_name(ratified.latest) < start else None
 
     def _look_up(self) -> None:
