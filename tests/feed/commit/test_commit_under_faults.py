@@ -10,7 +10,14 @@ from support.commits import a_write, already_applied, commit_files, committed, d
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_table, add, commit_path, live_paths, log_of, put
 from support.memory_store import MemoryStore
-from tablefeed.errors import CommitUnknownError, NotExclusiveError, StoreError
+from tablefeed.errors import (
+    CommitUnknownError,
+    NotExclusiveError,
+    StoreConfigError,
+    StoreError,
+    TablefeedError,
+    UnsupportedFeatureError,
+)
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.settled_put import LOST_ANSWER_RETRIES
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -137,3 +144,31 @@ def test_a_store_that_cannot_promise_one_winner_is_refused_without_retries() -> 
     with pytest.raises(NotExclusiveError):
         commit_files(log, "a")
     assert len(puts(store)) == 1
+
+
+REFUSALS = [
+    StoreConfigError("the catalog answered 403", url="memory:orders"),
+    UnsupportedFeatureError("the catalog manages the commits", url="memory:orders", features=("catalogManaged",)),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: type(refusal).__name__)
+def test_a_put_that_is_refused_before_it_is_sent_is_no_commit_of_unknown_fate(refusal: TablefeedError) -> None:
+    store, log = faulty(Fault(operation="put_if_absent", hook=lambda: raised(refusal)))
+
+    with pytest.raises(type(refusal)):
+        commit_files(log, "a")
+    assert len(puts(store)) == 1
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: type(refusal).__name__)
+def test_a_commit_stays_of_unknown_fate_if_its_next_put_is_refused(refusal: TablefeedError) -> None:
+    refused = [Fault(operation="put_if_absent", at=2 + n, hook=lambda: raised(refusal)) for n in range(9)]
+    _, log = faulty(Fault(operation="put_if_absent"), *refused)
+
+    with pytest.raises(CommitUnknownError):
+        commit_files(log, "a")
+
+
+def raised(error: TablefeedError) -> None:
+    raise error

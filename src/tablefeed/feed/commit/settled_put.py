@@ -17,8 +17,10 @@ from tablefeed.errors import (
     LogError,
     NotExclusiveError,
     ObjectNotFoundError,
+    StoreConfigError,
     TableError,
     TablefeedError,
+    UnsupportedFeatureError,
 )
 from tablefeed.feed.commit.transaction import Put, Surroundings
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -32,6 +34,9 @@ LOST_ANSWER_RETRIES = 5
 """How often a put is tried on a store that fails. After that its outcome is reported as unknown."""
 
 
+_NOT_SENT = (StoreConfigError, UnsupportedFeatureError)
+"""What a store raises before it sends a put: its catalog gives no credentials to write, or manages the commits."""
+
 OLD_MS = 86_400_000
 """Where the version before is younger than this, no cleanup can have deleted the version that comes after it."""
 
@@ -44,10 +49,10 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
 
     Ours is not there where the log itself is gone, or where it did not follow its base and was deleted again.
 
-    Raises nothing but CommitUnknownError, where the outcome cannot be known, and NotExclusiveError, where the store
-    cannot promise a single winner.
+    Raises CommitUnknownError where the outcome cannot be known, NotExclusiveError where the store cannot promise a
+    single winner, and StoreConfigError and UnsupportedFeatureError where the store did not send the put.
     """
-    log, failure = put.log, None
+    log, failure, may_be_there = put.log, None, False
     for attempt in range(LOST_ANSWER_RETRIES):
         try:
             if failure is not None and put.is_ours():
@@ -56,12 +61,15 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
                 created = log.store.put_if_absent(put.path, put.data, within=put.within)
             except ObjectNotFoundError:
                 return None  # the log is gone
+            may_be_there = True
             # The name may be taken by another commit, or by a put of ours that was sent twice or arrived late.
             return _succeeded(put, around) if created or put.is_ours() else None
         except (CommitUnknownError, NotExclusiveError):
             raise
         except TablefeedError as error:
-            failure = error
+            if isinstance(error, _NOT_SENT) and not may_be_there:
+                raise
+            failure, may_be_there = error, True
             logger.warning("unsettled table=%s version=%d attempt=%d: %s", log.url, put.version, attempt, error)
             around.sleep(around.uniform() * 0.1 * 2**attempt)
     raise CommitUnknownError(
