@@ -415,7 +415,10 @@ def _refused(listed: frozenset[str], in_use: frozenset[str], features: Iterable[
         if feature.rule is Rule.REFUSED and feature.name in listed:
             reasons[feature.name] = "not handled yet"
         elif feature.rule is Rule.READ_BY_NAME and feature.name in listed:
-            reasons[feature.name] = "read only by the table's name in its catalog, uc://catalog.schema.table"
+            reasons[feature.name] = (
+                "read only by the table's name in its catalog, uc://catalog.schema.table, and only if the table's "
+                "properties there list the feature"
+            )
         elif feature.rule is Rule.WHILE_INACTIVE and feature.name in in_use:
             reasons[feature.name] = "in use, and handled only while it is not in use"
     return dict(sorted(reasons.items()))
