@@ -17,6 +17,7 @@ from tablefeed.errors import (
     TableError,
     TablefeedError,
     TableNotFoundError,
+    TableReplacedError,
     UnsupportedFeatureError,
 )
 
@@ -141,6 +142,81 @@ def test_commits_that_are_all_published_are_one_answer_without_any(catalog: Fake
     asking = client(catalog)
 
     assert asking.ratified(asking.table(NAME)) == Ratified(latest=9, staged={})
+
+
+def test_a_server_that_has_only_the_newer_interface_for_managed_tables_is_asked_by_it(catalog: FakeCatalog) -> None:
+    catalog.manage("m@in.sales.orders", "s3://lake/orders", 3, v2="2.json", v3="3.json")
+    catalog.register(NAME, "s3://lake/external")
+    catalog.delta_api_only = True
+    vended = {"access_key_id": "i", "secret_access_key": "s", "session_token": "t"}
+    catalog.vends = lambda _: {"aws_temp_credentials": vended, "expiration_time": 5}
+    asking = client(catalog)
+    table = asking.table("m@in.sales.orders")
+
+    assert asking.ratified(table) == Ratified(latest=3, staged={2: "2.json", 3: "3.json"})
+    assert asking.credentials(table, to_write=False) == Credentials(values=vended, expires_at_ms=5)
+    assert asking.credentials(asking.table(NAME), to_write=False) == Credentials(values=vended, expires_at_ms=5)
+    newer = "/delta/v1/catalogs/m%40in/schemas/sales/tables/orders"
+    assert [request for request in catalog.requests if newer in request] == [
+        f"GET {newer}",
+        f"GET {newer}/credentials?operation=READ",
+    ]
+
+
+def test_the_newer_interface_is_asked_by_name_so_a_table_that_was_replaced_meanwhile_is_noticed(
+    catalog: FakeCatalog,
+) -> None:
+    old_id = catalog.manage(NAME, "s3://lake/1", 0)
+    old = catalog.tables[NAME]
+    catalog.delta_api_only = True
+    asking = client(catalog)
+    table = asking.table(NAME)
+    new_id = catalog.manage(NAME, "s3://lake/2", 0)
+    catalog.tables["main.sales.renamed"] = old
+
+    with pytest.raises(TableReplacedError, match=f"the id {new_id}, and gave the id {old_id}"):
+        asking.ratified(table)
+    with pytest.raises(TableReplacedError, match=r"gives \['s3://lake/2'\], and gave s3://lake/1"):
+        asking.credentials(table, to_write=False)
+    del catalog.tables[NAME]
+    with pytest.raises(TableNotFoundError, match="Table not found: main"):
+        asking.ratified(table)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"metadata": {"table-uuid": 5}},
+        {"commits": 5},
+        {"commits": [5]},
+        {"commits": [{"version": 1}]},
+        {"commits": [], "latest-table-version": None},
+        {"storage-credentials": 5},
+        {"storage-credentials": ["x"]},
+        {"storage-credentials": [{"prefix": "s3://lake/orders", "config": 5}]},
+    ],
+)
+def test_an_answer_of_the_newer_interface_that_lacks_a_field_is_refused(
+    catalog: FakeCatalog, answer: dict[str, Any]
+) -> None:
+    table_id = catalog.manage(NAME, "s3://lake/orders", 1)
+    catalog.delta_api_only = True
+    asking = client(catalog)
+    table = asking.table(NAME)
+    whole = {"metadata": {"table-uuid": table_id}, **answer}
+    catalog.answers = lambda told: (200, whole) if "/delta/v1/" in told else None
+
+    with pytest.raises(TablefeedError):
+        asking.credentials(table, to_write=False) if "storage-credentials" in answer else asking.ratified(table)
+
+
+def test_a_refusal_of_another_kind_is_not_taken_for_one_of_the_older_interface(catalog: FakeCatalog) -> None:
+    catalog.register(NAME, "s3://lake/orders", properties={"delta.feature.catalogManaged": "supported"})
+    asking = client(catalog)
+
+    with pytest.raises(StoreError, match=r"400 about main\.sales\.orders: Only managed tables are supported"):
+        asking.ratified(asking.table(NAME))
 
 
 @pytest.mark.parametrize(

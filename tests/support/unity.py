@@ -1,12 +1,14 @@
-"""A catalog's server on this machine: the part of Unity Catalog's published interface (api/all.yaml) that readers ask.
+"""A catalog's server on this machine: the part of Unity Catalog's published interface that readers ask.
 
-It keeps what a test registers, answers in the words of the interface, and can misbehave.
+That is api/all.yaml, and of the newer api/delta.yaml a table and its credentials. It keeps what a test registers,
+answers as Unity Catalog's own server does, and can misbehave.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,15 +18,24 @@ from typing import Any
 from urllib.parse import unquote
 
 API = "/api/2.1/unity-catalog"
+NEWER_TABLE = re.compile(
+    r"GET /delta/v1/catalogs/([^/]+)/schemas/([^/]+)/tables/([^/]+?)(/credentials\?operation=\w+)?"
+)
 TOKEN = "dapi-0123456789abcdef"  # noqa: S105 - of no server but this
 Answer = tuple[int, dict[str, Any]]  # Any: JSON
+
+
+_NO_CREDENTIALS = dict.fromkeys(
+    ("aws_temp_credentials", "azure_user_delegation_sas", "gcp_oauth_token", "expiration_time")
+)
 
 
 @dataclass(kw_only=True)
 class FakeCatalog:
     """`answers` may answer a request, told as `METHOD /path`, in place of the server. `vends` gives the credentials.
 
-    `ratified` holds per table id the newest version and the file names of the commits that the server still has.
+    `ratified` holds per table id the newest version and the file names of the commits that the server still has. With
+    `delta_api_only` it answers about managed tables only by the newer interface.
     """
 
     uri: str = ""
@@ -32,6 +43,7 @@ class FakeCatalog:
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     ratified: dict[str, tuple[int, dict[int, str]]] = field(default_factory=dict)
     page: int = 10
+    delta_api_only: bool = False
     vends: Callable[[dict[str, Any]], dict[str, Any]] = lambda _: {}
     answers: Callable[[str], Answer | None] = lambda _: None
     requests: list[str] = field(default_factory=list)
@@ -72,15 +84,40 @@ class FakeCatalog:
         if method == "GET" and path.startswith("/tables/"):
             found = self.tables.get(unquote(path.removeprefix("/tables/")))
             return (200, found) if found else _error(404, "TABLE_NOT_FOUND", f"Table not found: {path}")
+        if (named := NEWER_TABLE.fullmatch(told)) is not None:
+            return self._newer(".".join(map(unquote, named.groups()[:3])), named[4])
         self.asked.append(body)
         table = next((t for t in self.tables.values() if t["table_id"] == body.get("table_id")), None)
         if table is None:
             return _error(404, "TABLE_NOT_FOUND", f"Table not found: {body.get('table_id')}")
+        is_managed = table["table_type"] == "MANAGED"
+        if self.delta_api_only and is_managed:
+            setting = "server.managed-table.use-delta-api-only=true"
+            return _error(400, "INVALID_ARGUMENT", f"This Unity Catalog endpoint is disabled when {setting}.")
         if told == "POST /temporary-table-credentials":
-            return 200, self.vends(body)
+            return 200, {**_NO_CREDENTIALS, "url": table["storage_location"], **self.vends(body)}
         if told == "GET /delta/preview/commits":
-            return self._commits(table, body)
-        return _error(404, "NOT_FOUND", path)
+            only_managed = "Only managed tables are supported for Delta commits"
+            return self._commits(table, body) if is_managed else _error(400, "INVALID_ARGUMENT", only_managed)
+        return 404, {"raw": "404 Not Found"}
+
+    def _newer(self, name: str, operation: str | None) -> Answer:
+        table = self.tables.get(name)
+        if table is None:
+            message = f"Table not found: {name}"
+            return 404, {"error": {"message": message, "type": "NoSuchTableException", "code": 404, "stack": None}}
+        place = table["storage_location"]
+        if operation is not None:
+            self.asked.append({"operation": operation.rpartition("=")[2]})
+            vended = self.vends(self.asked[-1])
+            keys = vended.get("aws_temp_credentials") or {}
+            config = {f"s3.{key.replace('_', '-')}": value for key, value in keys.items()}
+            given = {"prefix": place, "operation": "READ", "config": config}
+            return 200, {"storage-credentials": [{**given, "expiration-time-ms": vended.get("expiration_time")}]}
+        latest, staged = self.ratified[table["table_id"]]
+        commits = [{"version": version, "file-name": file} for version, file in sorted(staged.items(), reverse=True)]
+        metadata = {"table-uuid": table["table_id"], "location": place, "properties": table["properties"]}
+        return 200, {"metadata": metadata, "commits": commits, "latest-table-version": latest}
 
     def _commits(self, table: dict[str, Any], body: dict[str, Any]) -> Answer:
         if body["table_uri"] != table["storage_location"]:

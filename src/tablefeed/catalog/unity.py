@@ -1,5 +1,7 @@
 """Unity Catalog's REST interface, as far as reading and writing a table needs it (`api/all.yaml` of its repository).
 
+A server can be set to answer about managed tables only by its newer API (`api/delta.yaml`), which is then asked.
+
 A request is sent again if the server is down or busy, until a deadline. No redirect is followed: it could carry the
 token to another server. No error shows the token or a credential.
 """
@@ -24,6 +26,7 @@ from tablefeed.errors import (
     StoreError,
     TableError,
     TableNotFoundError,
+    TableReplacedError,
     UnsupportedFeatureError,
 )
 
@@ -33,10 +36,23 @@ DEADLINE_S = 30.0
 TIMEOUT_S = 10.0
 """How long one answer is waited for."""
 
+_DELTA_API_ONLY = "use-delta-api-only"
+"""The server's setting that refuses requests about managed tables unless they are of its newer API (`api/delta.yaml`).
+Its refusal names the setting."""
+
 _RETRIED = frozenset({429, 500, 502, 503, 504})
 _LONGEST_TEXT = 300
 _MOST_BYTES = 16 << 20
 _DELTA, _WITH_FILES = "DELTA", ("MANAGED", "EXTERNAL")
+_NEWER_KEYS = {
+    "s3.access-key-id": "access_key_id",
+    "s3.secret-access-key": "secret_access_key",
+    "s3.session-token": "session_token",
+    "azure.sas-token": "sas_token",
+    "gcs.oauth-token": "oauth_token",
+}
+"""The fields of credentials in the newer API, and their names in the older one."""
+
 _MANAGED_BY_CATALOG = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
 
 
@@ -91,7 +107,7 @@ class UnityCatalog:
 
     def table(self, name: str) -> CatalogTable:
         """Gives the table that `name` means now. Raises UnsupportedFeatureError unless it is a Delta table."""
-        answer = self._ask("GET", f"/tables/{quote(name, safe='.')}", None, name)
+        answer = self._ask(f"GET /tables/{quote(name, safe='.')}", None, name)
         kind, data_format = str(answer.get("table_type")), str(answer.get("data_source_format"))
         if kind not in _WITH_FILES or data_format != _DELTA:
             what = f"a {data_format} table" if kind in _WITH_FILES else f"a {kind.replace('_', ' ').lower()}"
@@ -115,10 +131,15 @@ class UnityCatalog:
         )
 
     def credentials(self, table: CatalogTable, *, to_write: bool) -> Credentials:
-        """Gives new credentials for the files of `table`."""
-        asked = {"table_id": table.table_id, "operation": "READ_WRITE" if to_write else "READ"}
-        answer = self._ask("POST", "/temporary-table-credentials", asked, table.name)
-        kinds = ("aws_temp_credentials", "azure_user_delegation_sas", "gcp_oauth_token")
+        """Gives new credentials for the files of `table`. Raises TableReplacedError if the name means another table."""
+        operation = "READ_WRITE" if to_write else "READ"
+        answer = self._ask(
+            "POST /temporary-table-credentials",
+            {"table_id": table.table_id, "operation": operation},
+            table.name,
+            instead=lambda: self._newer_credentials(table, operation),
+        )
+        kinds = ("aws_temp_credentials", "azure_user_delegation_sas", "gcp_oauth_token", "config")
         values = {
             k: v
             for kind in kinds
@@ -129,12 +150,14 @@ class UnityCatalog:
         return Credentials(values=values, expires_at_ms=expires_at_ms if isinstance(expires_at_ms, int) else None)
 
     def ratified(self, table: CatalogTable) -> Ratified:
-        """Gives what is ratified of `table`, whose commits the catalog manages."""
+        """Gives what is ratified of `table`, whose commits the catalog manages. Raises as `credentials`."""
         staged: dict[int, str] = {}
         start = 0
         while True:
             asked = {"table_id": table.table_id, "table_uri": table.location, "start_version": start}
-            answer = self._ask("GET", "/delta/preview/commits", asked, table.name)
+            answer = self._ask(
+                "GET /delta/preview/commits", asked, table.name, instead=lambda: self._newer_commits(table)
+            )
             try:
                 latest = int(answer["latest_table_version"])
                 page = {int(commit["version"]): str(commit["file_name"]) for commit in answer.get("commits") or ()}
@@ -153,8 +176,41 @@ class UnityCatalog:
                 )
             start = max(page) + 1
 
-    def _ask(self, method: str, path: str, body: Mapping[str, object] | None, name: str) -> dict[str, Any]:
-        """Gives the server's answer, a JSON object. `name` is the table that errors name."""
+    def _newer_commits(self, table: CatalogTable) -> dict[str, Any]:
+        """Gives the newer API's answer about commits in the older one's words. It has all commits."""
+        answer = self._ask(f"GET {_newer_path(table)}", None, table.name)
+        table_id = self._text(self._object(answer, "metadata", table.name), "table-uuid", table.name)
+        if table_id != table.table_id:
+            raise replaced(table.name, f"the id {table.table_id}", f"the id {table_id}")
+        commits = [
+            {**commit, "file_name": commit.get("file-name")} for commit in self._objects(answer, "commits", table)
+        ]
+        return {"commits": commits, "latest_table_version": answer.get("latest-table-version")}
+
+    def _newer_credentials(self, table: CatalogTable, operation: str) -> dict[str, Any]:
+        """Gives the newer API's answer about credentials in the older one's words."""
+        answer = self._ask(f"GET {_newer_path(table)}/credentials?operation={operation}", None, table.name)
+        given = self._objects(answer, "storage-credentials", table)
+        found = next((one for one in given if one.get("prefix") == table.location), None)
+        if found is None:  # the newer API is asked by the name; a managed table's location has its id
+            raise replaced(table.name, table.location, str([one.get("prefix") for one in given]))
+        config = self._object(found, "config", table.name)
+        values = {_NEWER_KEYS.get(key, key): value for key, value in config.items()}
+        return {"config": values, "expiration_time": found.get("expiration-time-ms")}
+
+    def _ask(
+        self,
+        request_line: str,
+        body: Mapping[str, object] | None,
+        name: str,
+        *,
+        instead: Callable[[], dict[str, Any]] | None = None,
+    ) -> dict[str, Any]:
+        """Gives the server's answer to `GET /path`, a JSON object. `name` is the table that errors name.
+
+        `instead` gives the answer if the server is set to answer about managed tables only by its newer API.
+        """
+        method, path = request_line.split(" ")
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if self.server.token:
             headers["Authorization"] = f"Bearer {self.server.token}"
@@ -171,9 +227,12 @@ class UnityCatalog:
                     return self._parsed(data, name)
             except urllib.error.HTTPError as error:
                 with error:
-                    if error.code not in _RETRIED:
-                        self._refuse(error, name)
-                    failure, wait_s = f"answered {error.code}: {self._said(error)}", error.headers.get("Retry-After")
+                    said = self._said(error)
+                if error.code == 400 and _DELTA_API_ONLY in said and instead is not None:
+                    return instead()
+                if error.code not in _RETRIED:
+                    self._refuse(error.code, said, name)
+                failure, wait_s = f"answered {error.code}: {said}", error.headers.get("Retry-After")
             except (OSError, HTTPException) as error:
                 failure, wait_s = f"cannot be reached: {self._masked(str(error))}", None
             attempt += 1
@@ -209,14 +268,21 @@ class UnityCatalog:
             raise self._unusable(name, f"it has no {key} that is an object")
         return value
 
-    def _refuse(self, error: urllib.error.HTTPError, name: str) -> NoReturn:
-        said = f"The catalog at {self.server.uri} answered {error.code} about {name}: {self._said(error)}."
-        if error.code == 401:
+    def _objects(self, answer: Mapping[str, Any], key: str, table: CatalogTable) -> list[dict[str, Any]]:
+        """The objects in the list under `key`, empty where there is none."""
+        values = answer.get(key) or []
+        if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+            raise self._unusable(table.name, f"it has no {key} that is a list of objects")
+        return values
+
+    def _refuse(self, status: int, text: str, name: str) -> NoReturn:
+        said = f"The catalog at {self.server.uri} answered {status} about {name}: {text}."
+        if status == 401:
             remedy = "Give a valid token as the storage option uc_token or as UC_TOKEN."
             raise StoreConfigError(f"{said} {remedy}", url=name) from None
-        if error.code == 403:
+        if status == 403:
             raise StoreConfigError(f"{said} Ask for the permission, or give another token.", url=name) from None
-        if error.code == 404:
+        if status == 404:
             raise TableNotFoundError(
                 f"{said} Check the name; a table that was dropped, or dropped and created again, is not the table that "
                 "was opened.",
@@ -225,13 +291,16 @@ class UnityCatalog:
         raise StoreError(f"{said} Check uc_uri and the name of the table.", url=name) from None
 
     def _said(self, error: urllib.error.HTTPError) -> str:
-        """What the server says in its answer, in one short line and without the token."""
+        """What the server says, in one short line and without the token."""
+        text = str(error.reason)
         try:
-            data = error.read(_MOST_BYTES)
-            answer = json.loads(data)
-            text = str(answer["message"]) if isinstance(answer, dict) and answer.get("message") else str(error.reason)
+            answer = json.loads(error.read(_MOST_BYTES))
         except (OSError, HTTPException, ValueError, RecursionError):
-            text = str(error.reason)
+            answer = None
+        if isinstance(answer, dict):
+            newer = answer.get("error")
+            own = newer if isinstance(newer, dict) else answer
+            text = str(own.get("message") or text)
         return self._masked(" ".join(text.split()))[:_LONGEST_TEXT].rstrip(".")
 
     def _masked(self, text: str) -> str:
@@ -242,6 +311,20 @@ class UnityCatalog:
             f"The answer of the catalog at {self.server.uri} about {name} cannot be used: {why}. Check uc_uri.",
             url=name,
         )
+
+
+def replaced(name: str, expected: str, found: str) -> TableReplacedError:
+    """The error for a name that means another table now."""
+    return TableReplacedError(
+        f"{name} means another table now: its catalog gives {found}, and gave {expected} when the table was opened. It "
+        "was dropped and created again, or renamed. Open it again; a stream restarts from a new checkpoint.",
+        url=name,
+    )
+
+
+def _newer_path(table: CatalogTable) -> str:
+    catalog, schema, base_name = (quote(part, safe="") for part in table.name.split("."))
+    return f"/delta/v1/catalogs/{catalog}/schemas/{schema}/tables/{base_name}"
 
 
 def _pause_s(attempt: int) -> float:

@@ -99,7 +99,7 @@ def test_a_table_that_was_dropped_and_created_again_is_not_read_on(
     put(old, 1, [add("b")])
     clock.let_the_answer_age()
 
-    with pytest.raises(TableReplacedError, match=f"the id {new_id}, and gave {old_id}") as caught:
+    with pytest.raises(TableReplacedError, match=f"the id {new_id}, and gave the id {old_id}") as caught:
         source.latest(end, Limits())
     assert caught.value.url == NAME
 
@@ -291,6 +291,16 @@ def test_commits_that_are_published_and_cleaned_up_after_the_answer_are_listed_w
 
     assert [file.version for file in log.listing()] == [0, 1, 2, 3]
     assert live_paths(log) == ["0", "1", "2", "3"]
+
+
+def test_a_managed_table_is_read_from_a_server_that_has_only_the_newer_interface_for_it(
+    catalog: FakeCatalog, tmp_path: Path
+) -> None:
+    store = managed(tmp_path)
+    catalog.manage(NAME, f"file://{tmp_path}", 1, v1=stage(store, 1, "1"))
+    catalog.delta_api_only = True
+
+    assert live_paths(opened(catalog, Clock())) == ["0", "1"]
 
 
 def test_a_staged_commit_that_is_gone_everywhere_is_an_error_and_no_shorter_table(

@@ -18,13 +18,12 @@ from dataclasses import replace
 from typing import BinaryIO, TypeVar
 
 from tablefeed.catalog import names as catalog_names
-from tablefeed.catalog.unity import CatalogTable, Ratified, UnityCatalog
+from tablefeed.catalog.unity import CatalogTable, Ratified, UnityCatalog, replaced
 from tablefeed.delta import names
 from tablefeed.errors import (
     LogError,
     ObjectNotFoundError,
     StoreConfigError,
-    TableReplacedError,
     UnsupportedFeatureError,
 )
 from tablefeed.log.segment import whole_checkpoints
@@ -53,7 +52,7 @@ def open_catalog_log(
     table = catalog.table(catalog_names.full_name(location))
     expected = given.get(catalog_names.TABLE_ID, table.table_id)
     if expected != table.table_id:
-        raise _replaced(table.name, expected, table.table_id)
+        raise replaced(table.name, f"the id {expected}", f"the id {table.table_id}")
     others = catalog_names.without_own_options(storage_options)
     pinned = {
         catalog_names.URI: server.uri,
@@ -166,7 +165,7 @@ class CatalogLogStore(VendedStore):
     def _ask_alone(self) -> None:
         now = self.catalog.table(self.table.name)
         if now.table_id != self.table.table_id:
-            raise _replaced(self.table.name, self.table.table_id, now.table_id)
+            raise replaced(self.table.name, f"the id {self.table.table_id}", f"the id {now.table_id}")
         if self.table.is_managed != now.is_managed or self.table.location != now.location:
             raise StoreConfigError(
                 f"While {self.table.name} was open, it was moved, or its catalog began or stopped managing its "
@@ -227,11 +226,3 @@ def _required(store: Store, name: str) -> Entry:
     if entry is None:
         raise ObjectNotFoundError(url=store.url, name=name)
     return entry
-
-
-def _replaced(name: str, expected: str, found: str) -> TableReplacedError:
-    return TableReplacedError(
-        f"{name} means another table now: its catalog gives the id {found}, and gave {expected} when the table was "
-        "opened. It was dropped and created again, or renamed. Open it again; a stream restarts from a new checkpoint.",
-        url=name,
-    )
