@@ -250,6 +250,16 @@ def test_a_missing_table_is_not_found_and_the_error_has_the_servers_words(catalo
         client(catalog).table(NAME)
 
 
+@pytest.mark.parametrize("answer", [{"raw": "404 Not Found"}, {"raw": "<html>"}, {"message": "no such route"}])
+def test_a_404_that_is_not_the_catalogs_own_is_an_error_of_the_server_and_no_dropped_table(
+    catalog: FakeCatalog, answer: dict[str, Any]
+) -> None:
+    catalog.answers = always(404, **answer)
+
+    with pytest.raises(StoreError, match=r"answered 404 .* Check uc_uri"):
+        client(catalog).table(NAME)
+
+
 @pytest.mark.parametrize(
     ("status", "remedy"), [(401, "Give a valid token as the storage option uc_token"), (403, "Ask for the permission")]
 )

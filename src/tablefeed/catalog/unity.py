@@ -227,11 +227,11 @@ class UnityCatalog:
                     return self._parsed(data, name)
             except urllib.error.HTTPError as error:
                 with error:
-                    said = self._said(error)
+                    said, has_code = self._said(error)
                 if error.code == 400 and _DELTA_API_ONLY in said and instead is not None:
                     return instead()
                 if error.code not in _RETRIED:
-                    self._refuse(error.code, said, name)
+                    self._refuse(error.code, said, name, is_known=has_code)
                 failure, wait_s = f"answered {error.code}: {said}", error.headers.get("Retry-After")
             except (OSError, HTTPException) as error:
                 failure, wait_s = f"cannot be reached: {self._masked(str(error))}", None
@@ -275,14 +275,15 @@ class UnityCatalog:
             raise self._unusable(table.name, f"it has no {key} that is a list of objects")
         return values
 
-    def _refuse(self, status: int, text: str, name: str) -> NoReturn:
+    def _refuse(self, status: int, text: str, name: str, *, is_known: bool) -> NoReturn:
+        """Raises the error for an answer. `is_known`: it is the catalog's own, not of a proxy or another server."""
         said = f"The catalog at {self.server.uri} answered {status} about {name}: {text}."
         if status == 401:
             remedy = "Give a valid token as the storage option uc_token or as UC_TOKEN."
             raise StoreConfigError(f"{said} {remedy}", url=name) from None
         if status == 403:
             raise StoreConfigError(f"{said} Ask for the permission, or give another token.", url=name) from None
-        if status == 404:
+        if status == 404 and is_known:
             raise TableNotFoundError(
                 f"{said} Check the name; a table that was dropped, or dropped and created again, is not the table that "
                 "was opened.",
@@ -290,9 +291,9 @@ class UnityCatalog:
             ) from None
         raise StoreError(f"{said} Check uc_uri and the name of the table.", url=name) from None
 
-    def _said(self, error: urllib.error.HTTPError) -> str:
-        """What the server says, in one short line and without the token."""
-        text = str(error.reason)
+    def _said(self, error: urllib.error.HTTPError) -> tuple[str, bool]:
+        """What the server says, in one short line and without the token, and whether it gives a code of a catalog."""
+        text, has_code = str(error.reason), False
         try:
             answer = json.loads(error.read(_MOST_BYTES))
         except (OSError, HTTPException, ValueError, RecursionError):
@@ -300,8 +301,8 @@ class UnityCatalog:
         if isinstance(answer, dict):
             newer = answer.get("error")
             own = newer if isinstance(newer, dict) else answer
-            text = str(own.get("message") or text)
-        return self._masked(" ".join(text.split()))[:_LONGEST_TEXT].rstrip(".")
+            text, has_code = str(own.get("message") or text), bool(own.get("error_code") or own.get("type"))
+        return self._masked(" ".join(text.split()))[:_LONGEST_TEXT].rstrip("."), has_code
 
     def _masked(self, text: str) -> str:
         return text.replace(self.server.token, "***") if self.server.token else text
