@@ -170,5 +170,12 @@ def test_a_commit_stays_of_unknown_fate_if_its_next_put_is_refused(refusal: Tabl
         commit_files(log, "a")
 
 
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: type(refusal).__name__)
+def test_a_commit_that_stands_is_told_though_the_store_refuses_right_after_it(refusal: TablefeedError) -> None:
+    _, log = faulty(Fault(operation="stat", name=commit_path(1), hook=lambda: raised(refusal)))
+
+    assert commit_files(log, "a")[0] == committed(1)
+
+
 def raised(error: TablefeedError) -> None:
     raise error
