@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from support.session import CONF
+from support.session import CONF, home_without_archives
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,11 +29,9 @@ def connect_server(scratch: Path) -> Iterator[str]:
 
     Its files and its log go to `scratch`. Its workers run this Python and this tablefeed.
     """
-    import pyspark
-
     import tablefeed
 
-    home = Path(pyspark.__file__).parent
+    home = home_without_archives(scratch)
     log = scratch / "server.log"
     conf = {
         **CONF,

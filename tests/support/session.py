@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FOR_MINUTES = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1g -Xmn512m"
+_FOR_MINUTES = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1g -Xmn512m "
+    # With one level Java keeps 48 MB of compiled code, which is full after minutes: it then compiles methods again.
+    "-XX:ReservedCodeCacheSize=240m"
+)
 """A JVM that lives for minutes and has two cores: the better code that it would compile is not worth its compiling."""
 
 CONF: Mapping[str, str] = {
@@ -40,6 +44,25 @@ def jar_conf(jars: Path) -> dict[str, str]:
     }
 
 
+def home_without_archives(scratch: Path) -> Path:
+    """Makes a SPARK_HOME of the installed PySpark whose archives of Python modules are empty folders.
+
+    Spark puts `pyspark.zip` first on the path of each Python process that it starts. Python keeps no compiled modules
+    of an archive, so each process would compile PySpark again, which takes a second. With an empty folder in its place
+    the process imports the same modules from where they are installed. Something must have the archive's name: without
+    it Spark does not look for data sources in Python.
+    """
+    import pyspark
+
+    installed, home = Path(pyspark.__file__).parent, scratch / "home"
+    for archive in (installed / "python" / "lib").glob("*.zip"):
+        (home / "python" / "lib" / archive.name).mkdir(parents=True, exist_ok=True)
+    for name in ("bin", "jars"):
+        if not (home / name).exists():  # a program of a soak that was killed starts again in its folder
+            (home / name).symlink_to(installed / name)
+    return home
+
+
 def start_session(name: str, *, scratch: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
     """Starts the session of this process, whose files go to `scratch`; `conf` comes on top of the tests' own.
 
@@ -51,6 +74,7 @@ def start_session(name: str, *, scratch: Path, conf: Mapping[str, str] | None = 
         raise RuntimeError("this process has a session already, configured by someone else")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["SPARK_HOME"] = str(home_without_archives(scratch))
     builder = SparkSession.builder.appName(name).master("local[2]")
     for key, value in {**CONF, "spark.sql.warehouse.dir": str(scratch / "warehouse"), **(conf or {})}.items():
         builder = builder.config(key, value)
