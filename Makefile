@@ -60,13 +60,15 @@ fuzz: $(VENV)/.fuzz ## each decoder for SECONDS=60, or only TARGET=...; then man
 	@PYTHONPATH=tests $(PYTHON) -m fuzzing --seconds=$(SECONDS) $(TARGET)
 	@[ -n "$(TARGET)" ] || $(PYTHON) -m pytest --hypothesis-profile=fuzz -m "not spark and not peer" $(BY_TWO) $(BESIDE_IT)
 
+# The files with tests of a mark: collecting all the others takes each process twenty seconds.
+marked = $(sort $(shell grep -rlw --include='test_*.py' 'mark[.]$(1)' tests))
 # Two runs: the JAR's session needs settings that the other session must not have, and a process has one session only.
 # One after the other, each in two processes: four JVMs at once would need more memory than a small machine has.
 test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: tests that depend on Spark's version, tests beside the Delta JAR (needs Maven)
 	@scripts/peer_jars.sh $(PEER_JARS)
 	@status=0; \
-	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" $(BY_TWO) || status=$$?; \
-	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer $(SHARED_OUT) --peer-jars=$(PEER_JARS) || status=$$?; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" $(BY_TWO) $(call marked,spark) || status=$$?; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer $(SHARED_OUT) --peer-jars=$(PEER_JARS) $(call marked,peer) || status=$$?; \
 	exit $$status
 
 test-all: test test-peer ## test and test-peer, and the remaining JVM tests on Spark 4.2
