@@ -123,6 +123,7 @@ def test_a_stream_is_copied_into_a_new_table_once_over_restarts(spark: SparkSess
 
 
 @pytest.mark.slow
+@pytest.mark.one_spark
 def test_delta_to_indextables_to_delta_killed_half_way_ends_with_equal_rows() -> None:
     example = Path(__file__).parents[2] / "examples" / "round_trip.py"
 

@@ -13,7 +13,11 @@ from support.gateway import Gateway
 
 pytestmark = pytest.mark.spark
 
-STORES = ["s3_server", "azurite", pytest.param("fake_gcs_server", marks=pytest.mark.every_store)]
+STORES = [
+    "s3_server",
+    pytest.param("azurite", marks=pytest.mark.one_spark),
+    pytest.param("fake_gcs_server", marks=pytest.mark.every_store),
+]
 
 
 @pytest.mark.parametrize("object_store", STORES, indirect=True)
