@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -254,6 +255,20 @@ _VECTOR = pa.struct(
 
 
 WITH_VECTOR = pa.struct([*ADD, ("deletionVector", _VECTOR)])
+
+
+def test_the_footer_of_a_checkpoint_is_freed_at_once_and_does_not_wait_for_the_garbage_collector() -> None:
+    source = a_checkpoint([an_add("a", stats=None), protocol(), metadata()])
+    gc.collect()
+    before = sum(isinstance(each, pq.FileMetaData) for each in gc.get_objects())
+    gc.disable()
+    try:
+        files_in(source)
+        after = sum(isinstance(each, pq.FileMetaData) for each in gc.get_objects())
+    finally:
+        gc.enable()
+
+    assert after == before
 
 
 def test_a_file_is_known_by_its_path_and_its_deletion_vector() -> None:

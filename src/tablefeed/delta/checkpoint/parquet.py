@@ -116,12 +116,16 @@ class CheckpointParquet:
 
         So a reader of files does not read past tombstones, of which a busy table has far more.
         """
-        metadata, schema = self._file.metadata, self._file.schema
+        metadata, schema = self._file.metadata, self._leaves()
         columns = ((i, schema.column(i)) for i in range(len(schema)))
         flat = [(i, column.path.partition(".")[0]) for i, column in columns if column.max_repetition_level == 0]
         shown = [i for i, kind in flat if kind in kinds]
         groups = range(metadata.num_row_groups)
         return [n for n in groups if not shown or any(_may_have_value(metadata.row_group(n).column(i)) for i in shown)]
+
+    def _leaves(self) -> pq.ParquetSchema:
+        """The leaves of the schema. In `ParquetFile.schema` it and the footer keep each other from being freed."""
+        return pq.ParquetSchema(self._file.metadata)
 
     def _members(self, column: str) -> frozenset[str]:
         """The members of a column of actions; none where there is no such column."""
@@ -135,7 +139,7 @@ class CheckpointParquet:
 
     def _stats_struct(self) -> pa.DataType:
         """The type of `stats_parsed`, with INT96 as timestamps in UTC: Arrow reads them as timestamps without zone."""
-        columns = self._file.schema
+        columns = self._leaves()
         physical = (columns.column(i).physical_type for i in range(len(columns)))
         typed = {field.name: _with_instants(field, physical).type for field in self._file.schema_arrow}
         return typed[names.ADD].field(_STATS_STRUCT).type
