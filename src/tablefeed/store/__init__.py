@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tablefeed.store.base import Entry, Store, Within
+from tablefeed.store.durable import Draft
 from tablefeed.store.opening import open_store
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tablefeed.store.remote import FsspecStore
 
 __all__ = [
+    "Draft",
     "Entry",
     "FsspecStore",
     "LocalStore",

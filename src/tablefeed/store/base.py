@@ -20,6 +20,7 @@ from typing import BinaryIO, Protocol
 
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.store.address import split_absolute
+from tablefeed.store.durable import Draft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +46,15 @@ class Within:
 
     `appeared` is called with the name of the object between the two, and must not raise. Where another object had the
     name already, that object is never deleted, and neither `appeared` nor the second check is called.
+
+    `draft` is for puts of the same bytes under one name after the other, until one is free: see `durable.Draft`. A
+    store without temporary files does not use it.
     """
 
     directory: str
     check: Callable[[], None] = lambda: None
     appeared: Callable[[str], None] = lambda _name: None
+    draft: Draft | None = None
 
 
 class Store(Protocol):

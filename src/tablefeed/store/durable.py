@@ -83,6 +83,14 @@ class Folder:
             self.abandon(name)
             raise
 
+    def touch(self, name: str) -> bool:
+        """Sets the time of the file `name` to now; False where it is gone or the disk refuses."""
+        try:
+            os.utime(name, dir_fd=self.fd)
+        except OSError:
+            return False
+        return True
+
     def link(self, source: str, target: str) -> bool:
         """Makes `target` another name of the file `source`; False where another file has that name."""
         try:
@@ -116,6 +124,42 @@ class Folder:
     def abandon(self, name: str) -> None:
         """Does what the function `abandon` does, for a file in this directory."""
         abandon(name, folder=self.fd)
+
+
+class Draft:
+    """A durable temporary file that has no name of its own yet, for the next put of the same bytes.
+
+    A commit that loses a version to another writer tries the next version, often with the same bytes. Making them
+    durable takes longer than everything else between the look at the newest version and the put, and meanwhile the next
+    version may be lost too. So the caller passes one draft to all of its puts in one directory, and calls `discard`
+    after the last of them. One caller uses it at a time.
+    """
+
+    def __init__(self) -> None:
+        self._directory, self._name, self._data = "", "", b""
+
+    def keep(self, directory: str, name: str, data: bytes) -> None:
+        """Keeps the temporary file `name` with `data`, which lost its put."""
+        self._directory, self._name, self._data = directory, name, data
+
+    def taken(self, directory: str, folder: Folder, data: bytes) -> str | None:
+        """Gives the temporary file with `data` in `directory`, opened as `folder`, to a put; None where there is none.
+
+        Its time is set to now, because the time of a commit's file says when the commit was made. The draft is empty
+        afterwards: a file that differs is removed.
+        """
+        name, fits = self._name, (self._directory, self._data) == (directory, data)
+        if not name or not fits or not folder.touch(name):
+            self.discard()
+            return None
+        self._name = ""
+        return name
+
+    def discard(self) -> None:
+        """Removes the file, if there is one."""
+        if self._name:
+            abandon(os.path.join(self._directory, self._name))  # noqa: PTH118 - a str, as everywhere here
+            self._name = ""
 
 
 def open_folder(path: str, disk: Disk) -> Folder:

@@ -126,16 +126,25 @@ class LocalStore:
 
     def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
         path = self._own_path(name)
-        base_name = os.path.basename(path)
-        temporary = durable.temporary_name(base_name)
+        directory, base_name = os.path.split(path)
+        draft = None if within is None else within.draft
         if os.path.lexists(path):
             return False
         with self._opened("put", name, within) as folder:
-            folder.write_new(temporary, data)
+            temporary = None if draft is None else draft.taken(directory, folder, data)
+            if temporary is None:
+                temporary = durable.temporary_name(base_name)
+                folder.write_new(temporary, data)
             try:
-                return self._linked(folder, temporary, name, within)
-            finally:
+                created = self._linked(folder, temporary, name, within)
+            except BaseException:
                 folder.abandon(temporary)
+                raise
+            if created or draft is None:
+                folder.abandon(temporary)
+            else:
+                draft.keep(directory, temporary, data)
+            return created
 
     @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:

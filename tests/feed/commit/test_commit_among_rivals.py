@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -15,7 +18,9 @@ from support.logs import (
     actions_of,
     add,
     col,
+    json_lines,
     live_paths,
+    log_of,
     meta,
     metadata,
     protocol,
@@ -25,6 +30,8 @@ from support.logs import (
 from tablefeed.errors import ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.log.conflicts import WriteKind
+from tablefeed.store import LocalStore
+from tablefeed.store.durable import Disk
 
 
 def test_a_commit_says_of_itself_what_delta_spark_says() -> None:
@@ -53,7 +60,7 @@ def test_retries_write_no_data_file_again() -> None:
     assert [c for c in store.calls[before:] if c.operation in ("create", "replace")] == []
 
 
-def test_races_are_retried_at_once_twice_and_then_after_a_random_wait_that_grows() -> None:
+def test_races_are_retried_at_once_twice_and_then_after_a_random_wait_that_becomes_shorter() -> None:
     store = a_table().store
     rivals = iter(range(1, 1101))
     log = raced(store, *[lambda: put(store, next(rivals), [add("theirs")])] * 1100)
@@ -62,7 +69,7 @@ def test_races_are_retried_at_once_twice_and_then_after_a_random_wait_that_grows
     outcome, _ = commit_files(log, "ours", around=still(waited))
 
     assert outcome == committed(1101)
-    assert (len(waited), waited[:2], max(waited)) == (1098, [0.5 * 0.01 * 2**3, 0.5 * 0.01 * 2**4], 0.25)
+    assert (len(waited), waited[:3], waited[-1]) == (1098, [0.5 * 0.02, 0.5 * 0.02 / 2, 0.5 * 0.02 / 3], 0.5 * 0.002)
 
 
 def test_a_rival_between_the_plan_and_the_commit_is_judged_though_the_caller_has_read_it() -> None:
@@ -87,3 +94,51 @@ def test_an_overwrite_removes_each_live_file_with_all_that_the_log_says_of_it() 
     gone = {"path": "p=a%2520b/x", "deletionTimestamp": NOW_MS, "dataChange": True, "extendedFileMetadata": True}
     assert removed == {**gone, "size": 77, **values}
     assert live_paths(log) == ["new"]
+
+
+class Overtaken(Disk):
+    """Another writer commits the version right before each of the first `races` links; notes what became durable."""
+
+    def __init__(self, races: int) -> None:
+        self.races, self.syncs = races, 0
+
+    def sync(self, fd: int) -> None:
+        self.syncs += 1
+        super().sync(fd)
+
+    def link(self, source: str, target: str, *, folder: int) -> None:
+        if self.races:
+            self.races -= 1
+            Path(f"/proc/self/fd/{folder}", target).write_bytes(json_lines(add(f"theirs{self.races}")))
+        super().link(source, target, folder=folder)
+
+
+@pytest.mark.parametrize(("step_ms", "syncs"), [(1, 2), (1_000, 7)])
+def test_a_commit_that_loses_versions_makes_its_bytes_durable_once_a_second(
+    tmp_path: Path, step_ms: int, syncs: int
+) -> None:
+    a_table(LocalStore(str(tmp_path)))
+    disk = Overtaken(races=5)
+    log = log_of(LocalStore(str(tmp_path), disk=disk))
+    times = iter(range(NOW_MS, NOW_MS + 1000 * step_ms, step_ms))
+    known = log.load()
+    ours = a_write(log, known, "ours")
+    disk.syncs = 0
+
+    outcome, _ = commit(log, known, ours, replace(still(), now_ms=lambda: next(times)))
+
+    assert (outcome, disk.syncs) == (committed(6), syncs), "the bytes, then the entry of the last name"
+    assert said(log, 6, "add")[0]["path"] == "ours"
+    assert list((tmp_path / "_delta_log").glob(".*")) == []
+
+
+def test_a_commit_that_ends_in_a_conflict_leaves_nothing_of_the_versions_that_it_lost(tmp_path: Path) -> None:
+    a_table(LocalStore(str(tmp_path)))
+    log = log_of(LocalStore(str(tmp_path), disk=Overtaken(races=1)))
+    known = log.load()
+    ours = a_write(log, known, "ours", kind=WriteKind.OVERWRITE)
+
+    with pytest.raises(ConflictError, match="DELTA_CONCURRENT_APPEND"):
+        commit(log, known, ours, still())
+
+    assert list((tmp_path / "_delta_log").glob(".*")) == []

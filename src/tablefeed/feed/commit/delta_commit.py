@@ -30,15 +30,19 @@ from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import Tolerance, WriteKind, conflict_with
 from tablefeed.log.facts import fold
 from tablefeed.model.actions import AddFile, Commit, Facts, FileAction, Txn, Version
-from tablefeed.store import Entry
+from tablefeed.store import Draft, Entry
 
 RACES_BEFORE_JITTER = 2
 """Lost puts without a wait: one or two losses are chance, more mean that many writers compete."""
 
-JITTER_DOUBLES = 6
-"""How often the longest wait doubles: by then it has reached `LONGEST_JITTER_S`."""
+LONGEST_JITTER_S = 0.02
+"""The longest wait after the first loss that is followed by one. Each further loss makes it shorter, so a writer that
+has lost often goes before one that has just come. If it grew, a writer that lost by chance would wait for seconds."""
 
-LONGEST_JITTER_S = 0.5
+SHORTEST_JITTER_S = 0.002
+
+SAME_TIME_MS = 1_000
+"""Attempts within this time say the same time, so that they have the same bytes, which are made durable once."""
 
 METADATA_CHANGED = "DELTA_METADATA_CHANGED"
 
@@ -62,6 +66,8 @@ class DeltaCommit(FormatCommit):
         self._write = DeltaWrite(plan=plan, transaction=transaction, rewriting=transaction.rewriting)
         self._checked = plan.version
         self._head = None if plan.found is None else plan.found.head
+        self._time_ms: int | None = None
+        self._draft = Draft()
 
     @property
     def own_paths(self) -> tuple[str, ...]:
@@ -93,7 +99,7 @@ class DeltaCommit(FormatCommit):
             # Once: a later commit that touches the rewritten files conflicts with ours.
             rewriting = rewritten(state, plan, files, now_ms=self._around.now_ms())
             self._write = replace(self._write, rewriting=rewriting)
-        now_ms = self._around.now_ms()
+        now_ms = self._time_of_attempt(state)
         removal, rows = removal_of(self._write, state, now_ms)
         restored = self._write.transaction.restored
         entry = commit_entry(self._write, state, replaced=removal.counts, replaced_rows=rows, now_ms=now_ms)
@@ -104,6 +110,7 @@ class DeltaCommit(FormatCommit):
             data=codec.encode_commit(entry, removal.lines() if restored is None else restored.lines()),
             commit=entry,
             also_removed=removal.counts,
+            draft=self._draft,
         )
 
     def after(self, put: Put, head: Entry) -> Snapshot:
@@ -114,8 +121,21 @@ class DeltaCommit(FormatCommit):
         return self._log.snapshot(put.version, facts, unreadable=unreadable, head=head)
 
     def longest_pause_s(self, lost: int) -> float:
-        """No pause after the first lost puts, then one that doubles."""
-        return 0.0 if lost <= RACES_BEFORE_JITTER else min(LONGEST_JITTER_S, 0.01 * 2 ** min(lost, JITTER_DOUBLES))
+        """No pause after the first lost puts, then one that becomes shorter with each."""
+        waits = lost - RACES_BEFORE_JITTER
+        return max(LONGEST_JITTER_S / waits, SHORTEST_JITTER_S) if waits > 0 else 0.0
+
+    def close(self) -> None:
+        """As `FormatCommit`."""
+        self._draft.discard()
+
+    def _time_of_attempt(self, state: Snapshot | None) -> int:
+        """Now; or the time of an earlier attempt, unless commits of the table must have times in their order."""
+        now_ms, earlier_ms = self._around.now_ms(), self._time_ms
+        keeps_times = state is not None and state.properties.keeps_commit_times
+        if earlier_ms is None or keeps_times or not 0 <= now_ms - earlier_ms < SAME_TIME_MS:
+            self._time_ms = earlier_ms = now_ms
+        return earlier_ms
 
 
 # --- the commits of other writers that came before ours ------------------------------------------------------------

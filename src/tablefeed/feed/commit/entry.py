@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tablefeed._version import VERSION
 from tablefeed.delta import names, row_tracking
@@ -41,11 +41,15 @@ ENGINE = f"tablefeed/{VERSION}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaWrite:
-    """A transaction on a Delta table, its plan, and what its commit has rewritten; None: nothing yet."""
+    """A transaction on a Delta table, its plan, and what its commit has rewritten; None: nothing yet.
+
+    `txn_id` is commitInfo's, the same at each attempt.
+    """
 
     transaction: Transaction
     plan: DeltaPlan
     rewriting: Rewriting | None = None
+    txn_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
 def commit_entry(
@@ -90,7 +94,7 @@ def commit_entry(
         transaction.operation,
         Provenance(
             timestamp_ms=now_ms,
-            txn_id=str(uuid.uuid4()),
+            txn_id=write.txn_id,
             engine=ENGINE,
             # The version that was read. The commit may follow a later one.
             read_version=plan.version,

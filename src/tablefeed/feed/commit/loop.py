@@ -34,6 +34,9 @@ from tablefeed.model.outcome import AlreadyApplied, Committed
 
 logger = logging.getLogger(__name__)
 
+UNSEEN_PAUSE_S = 0.5
+"""The longest wait where a version is taken, but its commit cannot be read: long enough to cost little."""
+
 
 def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]) -> bool:
     """Whether the commit of `transaction` would hold nothing, or only a txn that the table has not recorded yet.
@@ -62,6 +65,15 @@ def commit(
     `check_collision` and for the last possible version.
     """
     ours = _in_its_format(log, transaction, around)
+    try:
+        return _committed(ours, log, snapshot, transaction, around)
+    finally:
+        ours.close()
+
+
+def _committed(
+    ours: FormatCommit, log: TableLog, snapshot: Snapshot | None, transaction: Transaction, around: Surroundings
+) -> tuple[Committed | AlreadyApplied, Snapshot]:
     with _deleted_if_just_written(log, transaction):
         state, lost = caught_up(log, snapshot), 0
     while True:
@@ -83,11 +95,12 @@ def commit(
         if head is not None:
             after = ours.after(found, head)
             logger.info(
-                "commit table=%s version=%d operation=%s files=%d",
+                "commit table=%s version=%d operation=%s files=%d lost=%d",
                 log.url,
                 found.version,
                 transaction.operation.operation[0],
                 len(transaction.files),
+                lost,
             )
             around.on_committed(after, found.commit, found.also_removed)
             return Committed(version=found.version), after
@@ -125,11 +138,17 @@ def _outcome_or_put(
 def _after_lost_put(
     log: TableLog, known: Snapshot | None, longest_pause_s: float, around: Surroundings
 ) -> Snapshot | None:
-    """Waits; gives the newest state, loaded anew where the version that came after `known` is gone again."""
+    """Waits; gives the newest state, loaded anew where the version that came after `known` is gone again.
+
+    Where no commit can be read under the name that was taken, it waits longer: nobody makes progress.
+    """
     if longest_pause_s:
         around.sleep(around.uniform() * longest_pause_s)
     state = caught_up(log, known)
-    return state if state is not known else caught_up(log, None)
+    if state is not known:
+        return state
+    around.sleep(around.uniform() * UNSEEN_PAUSE_S)
+    return caught_up(log, None)
 
 
 def _in_its_format(log: TableLog, transaction: Transaction, around: Surroundings) -> FormatCommit:

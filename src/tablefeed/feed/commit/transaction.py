@@ -17,7 +17,7 @@ from tablefeed.feed.write.write_plan import WritePlan
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Commit, DomainMetadata, FileAction, Txn, Version
-from tablefeed.store import Entry, Within
+from tablefeed.store import Draft, Entry, Within
 from tablefeed.store.base import holds
 
 Operation = StreamingUpdate | Write | Optimize | TableChange
@@ -113,7 +113,8 @@ class Put:
     """A `commit` that is ready to be put after `base`, or as version 0, as the log file `name` with the bytes `data`.
 
     `data` has a random id, so no other writer puts the same bytes. `also_removed`: see `Surroundings.on_committed`.
-    `parts` are files in the log, written before, that are of no use unless `data` is put.
+    `parts` are files in the log, written before, that are of no use unless `data` is put. `draft` is for all puts of a
+    commit that may have the same `data`; None: each has its own.
     """
 
     log: TableLog
@@ -123,6 +124,7 @@ class Put:
     commit: Commit
     also_removed: FileCounts = field(default_factory=no_files)
     parts: Sequence[str] = ()
+    draft: Draft | None = None
 
     @property
     def version(self) -> Version:
@@ -141,7 +143,7 @@ class Put:
     @property
     def within(self) -> Within | None:
         """Only the first version makes a log: a later one does not bring a deleted log back."""
-        return None if self.base is None else Within(directory=self.log.directory)
+        return None if self.base is None else Within(directory=self.log.directory, draft=self.draft)
 
 
 class FormatCommit(Protocol):
@@ -183,3 +185,7 @@ class FormatCommit(Protocol):
     def longest_pause_s(self, lost: int) -> float:
         """Gives the longest pause after so many lost puts. Raises ConflictError where the write gives up."""
         ...
+
+    def close(self) -> None:
+        """Removes what was kept for a further put."""
+        return
