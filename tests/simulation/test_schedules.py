@@ -20,6 +20,7 @@ alike, except for the random parts of file names.
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -32,17 +33,22 @@ from deltalake import DeltaTable, QueryBuilder
 from simulation.schedule import Run, failure_of, left_behind, schedule_of, shrunk
 
 FIRST, COUNT = int(os.environ.get("FIRST", "0")), int(os.environ.get("SCHEDULES", "10000"))
-BLOCKS = max(40, COUNT // 1000)
-"""Blocks of seeds, which processes share out."""
+BLOCKS = max(100, COUNT // 1000)
+"""Blocks of seeds, which processes share out: small ones, so that no process waits long for the other at the end."""
 
 
 @pytest.fixture(autouse=True)
 def _quick() -> Iterator[None]:
-    """Tables of three rows are read sooner by one thread of Arrow, and what was imported need not be looked through."""
+    """Tables of three rows are read sooner by one thread of Arrow, and what was imported need not be looked through.
+
+    Warnings are not logged: there is one for each fault, and pytest would keep them with all that they refer to.
+    """
     count = pa.cpu_count()
     pa.set_cpu_count(1)
     gc.freeze()
+    logging.disable()
     yield
+    logging.disable(logging.NOTSET)
     gc.unfreeze()
     pa.set_cpu_count(count)
 

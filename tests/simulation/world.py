@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, ClassVar, Literal
 
 from support.faulty_store import FaultyStore, Operation
 from support.memory_store import MemoryStore
@@ -267,24 +267,19 @@ class Running:
         self._counts: dict[Calls, int] = {"any": 0, "ask": 0, "effect": 0}
         self._down = 0
         self._error: BaseException | None = None
-        self._thread: threading.Thread | None = None
-        self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        self._thread: _Thread | None = None
 
     def go_on(self) -> None:
         """Runs until the step pauses or ends; raises what it raises, except its death."""
         self.world.running = self
-        if not any(isinstance(strike.kind, int) for strike in self._strikes):
-            self._run()
+        if self._thread is not None:
+            self._thread.go_on()
+        elif any(isinstance(strike.kind, int) for strike in self._strikes):
+            self._thread = _Thread.free()
+            self._thread.run(self._run)
         else:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, daemon=True)
-                self._thread.start()
-            else:
-                self._go.release()
-            self._back.acquire()
+            self._run()
         self.world.running = None
-        if self.is_done and self._thread is not None:
-            self._thread.join()
         if self._error is not None:
             raise self._error
 
@@ -299,10 +294,9 @@ class Running:
             return "fail"
         due = [each.kind for each in self._strikes if each.calls in kinds and each.at == self._counts[each.calls]]
         for turns in due:
-            if isinstance(turns, int):
+            if isinstance(turns, int) and self._thread is not None:
                 self.wakes_at = self.world.tick + turns
-                self._back.release()
-                self._go.acquire()
+                self._thread.pause()
         self._down = OUTAGE if "down" in due else 0
         return next((kind for kind in due if isinstance(kind, str)), None)
 
@@ -314,4 +308,48 @@ class Running:
         except BaseException as error:  # noqa: BLE001 - raised again in `go_on`
             self._error = error
         self.is_done = True
+
+
+class _Thread:
+    """A thread that runs steps that may pause, one after the other.
+
+    It is used again because a new thread makes everything again that tablefeed keeps for each thread, such as DuckDB.
+    """
+
+    _free: ClassVar[list[_Thread]] = []
+
+    def __init__(self) -> None:
+        self._work: Callable[[], None] | None = None
+        self._go, self._back = threading.Lock(), threading.Lock()
+        self._go.acquire()
+        self._back.acquire()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @classmethod
+    def free(cls) -> _Thread:
+        """Gives a thread that runs nothing now."""
+        return cls._free.pop() if cls._free else cls()
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Runs `work`, which must not raise, until it pauses or ends."""
+        self._work = work
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Runs the rest of the work until it pauses again or ends."""
+        self._go.release()
+        self._back.acquire()
+
+    def pause(self) -> None:
+        """Called by the work: waits until `go_on` is called."""
         self._back.release()
+        self._go.acquire()
+
+    def _serve(self) -> None:
+        while True:
+            self._go.acquire()
+            if self._work is not None:
+                self._work()
+            self._work = None
+            self._free.append(self)
+            self._back.release()

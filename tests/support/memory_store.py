@@ -7,7 +7,7 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from tablefeed.errors import ObjectNotFoundError, StoreError
@@ -40,9 +40,9 @@ class MemoryStore:
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
         below = self._below(directory)
         for base_name in sorted(name for name in below if "/" not in name and name >= start):
-            entry = self.stat(below[base_name])
-            if entry is not None:
-                yield replace(entry, name=base_name)
+            found = self._objects.get(below[base_name])
+            if found is not None:
+                yield Entry(name=base_name, size_bytes=len(found.data), modified_ms=found.modified_ms)
 
     def directories(self, directory: str) -> Iterator[str]:
         yield from sorted({name.partition("/")[0] for name in self._below(directory) if "/" in name})
