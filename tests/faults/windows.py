@@ -4,7 +4,8 @@
 
 A window is a moment right before or after a call of a site (call_sites.py), at which a process of its own is killed by
 SIGKILL. Each window is tried once as it is, and if something was written since the last one, also with the power lost
-at that moment (power.py). Imports are done once: each process is a fork of this one.
+at that moment (power.py). Imports are done once: each process is a fork of this one. What readers and the next process
+make of a disk is judged once: another window of the step that leaves the same disk (alike.py) has that verdict.
 
 Each step of a scenario begins in a process of its own, where the step before it ended. By default a window is tried in
 the first step that comes to it, in the middle of its calls; with `--every` in each step, at each call. FOLDER gets a
@@ -14,6 +15,7 @@ file `reports.json`: what was found, by scenario.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import shutil
@@ -29,6 +31,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from faults.alike import contents
 from faults.call_sites import CHANGING, DISK_MODULES, METHODS, watch
 from faults.power import Disk
 
@@ -189,6 +192,7 @@ class Report:
     scenario: str
     windows: int = 0
     power: int = 0
+    disks: int = 0
     seconds: float = 0.0
     reached: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -249,13 +253,24 @@ class Trial:
         counts = self._events(step, after)
         histories = self._in_child(lambda: history(before, after))
         end = self._in_child(lambda: finished(_copied(after, self._folder / "finished")))
+        verdicts: dict[tuple[str, bool], str] = {}
         for window in _windows(counts, tried):
             self.report.windows += 1
             self.report.power += window.power
+            root = _copied(before, self._folder / "tried")
+            began_ns = time.time_ns()
             try:
-                self._try(window, step, _copied(before, self._folder / "tried"), histories, end)
+                self._kill(window, step, root)
+                is_done = window.event == END
+                disk = contents(root, since_ns=began_ns), is_done
+                if disk not in verdicts:
+                    self.report.disks += 1
+                    verdicts[disk] = self._verdict(step, root, histories, end, is_done=is_done)
+                failure = verdicts[disk]
             except (AssertionError, RuntimeError) as error:
-                self.report.failures.append(f"{window}: {error}")
+                failure = str(error)
+            if failure:
+                self.report.failures.append(f"{window}: {failure}")
         return after
 
     def _events(self, step: Step, root: Path) -> Counter[Event]:
@@ -272,9 +287,7 @@ class Trial:
         self.report.unknown = sorted({*self.report.unknown, *unknown})
         return counts
 
-    def _try(self, window: Window, step: Step, root: Path, histories: Any, end: Any) -> None:
-        from faults.compared import check_history, finished
-
+    def _kill(self, window: Window, step: Step, root: Path) -> None:
         def dies() -> None:
             WATCHER.window = window
             WATCHER.disk = Disk(root, kept=KEPT) if window.power else None
@@ -285,14 +298,21 @@ class Trial:
         status, result = forked(dies, self._answer)
         # Threads share their work differently each time: a later call may not have come.
         assert os.WIFSIGNALED(status) or (status == 0 and window.nth > 1), f"the process was not killed: {result}"
-        self._in_child(lambda: check_history(root, histories, is_done=window.event == END))
+
+    def _verdict(self, step: Step, root: Path, histories: Any, end: Any, *, is_done: bool) -> str:
+        """What is wrong with what a killed process left, or with what the next one makes of it; "" if nothing is."""
+        from faults.compared import check_history, finished
 
         def restarted() -> Any:
             _done(step, root)
             return finished(root)
 
-        found = self._in_child(restarted)
-        assert found == end, f"the restart ended with {found}, not with {end}"
+        try:
+            self._in_child(lambda: check_history(root, histories, is_done=is_done))
+            found = self._in_child(restarted)
+        except RuntimeError as error:
+            return str(error)
+        return "" if found == end else f"the restart ended with {found}, not with {end}"
 
     def _in_child(self, work: Callable[[], object]) -> Any:
         """Gives what `work` returns in a process of its own. Raises what is raised there as RuntimeError."""
@@ -334,6 +354,8 @@ def main(folder: Path, given: Sequence[str]) -> int:
     from faults.killed import SCENARIOS, warm_up
 
     warm_up()
+    gc.collect()
+    gc.freeze()  # else a collection in a child copies each page that has an object
     chosen = {option.removeprefix("--scenario=") for option in given if option.startswith("--scenario=")}
     tried: set[tuple[Event, bool]] | None = None if "--every" in given else set()
     reports = []
@@ -351,8 +373,8 @@ def main(folder: Path, given: Sequence[str]) -> int:
 def _line(report: Report) -> str:
     failed = f", {len(report.failures)} FAILED" if report.failures else ""
     return (
-        f"{report.seconds:5.1f} s  {report.windows:4} windows, {report.power:3} of them without power: "
-        f"{report.scenario}{failed}"
+        f"{report.seconds:5.1f} s  {report.windows:4} windows, {report.power:3} of them without power, "
+        f"{report.disks:3} disks: {report.scenario}{failed}"
     )
 
 
