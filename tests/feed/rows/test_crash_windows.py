@@ -7,7 +7,6 @@ tests/feed/write/test_sink.py has those.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -105,8 +104,15 @@ CHANGES: Mapping[str, tuple[int, Callable[[TargetRows], Transaction | None], lis
 }
 
 
-SLOW = frozenset({0, 3, 4, 7, 8})
-"""Of each change one kind of table is tried by `make test-unit`, and both by `make test`."""
+KINDS = {"copies": FED, "vectors": {**VECTORS, **FED}}
+TRIED = {
+    "delete": "vectors",
+    "update": "copies",
+    "merge": "vectors",
+    "apply_changes": "copies",
+    "apply_changes with history": "vectors",
+}
+"""Of each change one kind of table. tests/faults kills processes that change rows of both kinds."""
 
 
 def a_table(path: Path, scd_type: int, properties: dict[str, str], *, state_files: int) -> str:
@@ -148,12 +154,7 @@ def faults(at: int, when: Outcome) -> list[Fault]:
 
 @pytest.mark.parametrize(
     ("name", "properties"),
-    [
-        pytest.param(name, properties, id=f"{name}-{kind}", marks=[pytest.mark.slow] * (index in SLOW))
-        for index, (name, (kind, properties)) in enumerate(
-            itertools.product(CHANGES, (("copies", FED), ("vectors", {**VECTORS, **FED})))
-        )
-    ],
+    [pytest.param(name, KINDS[kind], id=f"{name}-{kind}") for name, kind in TRIED.items()],
 )
 def test_a_change_that_fails_at_any_call_of_the_store_is_whole_or_not_there_and_made_once_by_a_second_run(
     tmp_path: Path, name: str, properties: dict[str, str]

@@ -1,4 +1,4 @@
-"""Two appliers, an optimizer and an appender at one table, in every order of their steps.
+"""Two appliers and an optimizer at one table, in every order of their steps; with an appender, in every fifth.
 
 A writer has two steps: it reads the table and writes its files, up to its first put; then it commits, with all tries
 that this takes. Of two steps that only read and write files of no commit, either may be first. So an order is that of
@@ -12,7 +12,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,8 @@ def test_the_outcome_is_that_of_one_writer_after_the_other_in_every_order_of_the
         columns: list[Any] = [list(column) for column in zip(*FIRST[begin : begin + 3], strict=True)]
         tablefeed.append(made, pa.table(columns, names=["id", "v", "ts"]))
 
-    for number, (commits, steps) in enumerate(order for order in orders(names) if order[0][0] in first):
+    every = (order for order in orders(names) if order[0][0] in first)
+    for number, (commits, steps) in enumerate(islice(every, 0, None, 1 if names == THREE else 5)):
         url = str(shutil.copytree(made, tmp_path / str(number)))
         writers = {name: Writer(name, url) for name in names}
         for name in steps:
