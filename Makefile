@@ -49,8 +49,9 @@ windows: $(VENV)/.installed ## kills a process at each call of a store, in each 
 test-spark: $(VENV)/.installed ## the tests that need a JVM
 	@$(JAVA) $(PYTHON) -m pytest -m spark
 
-test-streams: $(VENV)/.installed ## every recorded stream of Delta-Spark on Spark
-	@$(JAVA) $(PYTHON) -m pytest tests/spark/test_recorded_streams.py --every-stream
+test-streams: $(VENV)/.installed ## every recorded stream of Delta-Spark on Spark, and every change of a schema
+	@$(JAVA) $(PYTHON) -m pytest tests/spark/test_recorded_streams.py tests/spark/test_widened_types.py \
+		tests/spark/test_evolved_copies.py --every-stream
 
 simulate: $(VENV)/.installed ## made-up schedules of writers, readers, upkeep and faults; SCHEDULES=1000000 for a long run
 	@FIRST=$(FIRST) SCHEDULES=$(SCHEDULES) $(PYTHON) -m pytest tests/simulation $(SHARED_OUT)

@@ -30,7 +30,7 @@ _PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.
 hypothesis.settings.register_profile("dev", _PATIENT, max_examples=25)
 # Hypothesis would try the same examples in every run of CI. Ours are others each time, by a seed that is printed.
 _IN_CI = hypothesis.settings(_PATIENT, derandomize=False, database=None, print_blob=True)
-hypothesis.settings.register_profile("ci", _IN_CI, max_examples=50)
+hypothesis.settings.register_profile("ci", _IN_CI, max_examples=30)
 hypothesis.settings.register_profile("fuzz", _IN_CI, max_examples=200)
 # One mutant meets many tests (make mutants). The first failure is enough.
 _NOT_SHRUNK = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
@@ -47,7 +47,7 @@ _COLLECTED = pytest.StashKey[set[str]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--peer-jars", type=Path, help="the folder of scripts/peer_jars.sh, for the tests marked peer")
-    parser.addoption("--every-stream", action="store_true", help="every recorded stream on Spark (make test-streams)")
+    parser.addoption("--every-stream", action="store_true", help="every stream on Spark (make test-streams)")
     parser.addoption("--every-store", action="store_true", help="also the tests marked every_store (make test-stores)")
 
 
@@ -69,10 +69,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.option.every_store:
-        left_out = [item for item in items if item.get_closest_marker("every_store")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("every_store")]
+    for marker in ("every_store", "every_stream"):
+        if not config.getoption(marker):
+            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
+            items[:] = [item for item in items if not item.get_closest_marker(marker)]
     # What needs no JVM comes first: it fails within seconds. Of the rest the large files do, so that none of them is
     # left to one of two processes at the end.
     tests_in = Counter(item.path for item in items)

@@ -55,7 +55,8 @@ def collected(collected_here: frozenset[str]) -> frozenset[str]:
 
 
 def collected_apart(files: list[str]) -> list[str]:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *files]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider"]
+    command += ["--every-stream", "--every-store", *files]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     return [line for line in run.stdout.splitlines() if "::" in line]

@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.one_spark]
 
 Row = tuple[object, ...]
-MAPPINGS = ["name", "id"]
-FEEDS = [pytest.param(False, id="rows"), pytest.param(True, id="changes")]
+OTHERS = pytest.mark.every_stream
+FEEDS = [
+    pytest.param("name", False, id="name-rows"),
+    pytest.param("name", True, id="name-changes", marks=OTHERS),
+    pytest.param("id", False, id="id-rows", marks=OTHERS),
+    pytest.param("id", True, id="id-changes"),
+]
 TRACKING = [pytest.param(False, id="untracked"), pytest.param(True, id="tracked")]
 WIDENING = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening"])
 LARGEST = 2**31 - 1
@@ -48,8 +53,7 @@ def texts(numbers: range, *columns: str) -> list[Row]:
     return [tuple(str(number) if name in ("a", *columns) else None for name in "abc") for number in numbers]
 
 
-@pytest.mark.parametrize("of_changes", FEEDS)
-@pytest.mark.parametrize("mapping", MAPPINGS)
+@pytest.mark.parametrize(("mapping", "of_changes"), FEEDS)
 def test_a_copy_keeps_each_column_that_it_ever_had_while_those_of_its_source_come_and_go(
     spark: SparkSession,
     tmp_path: Path,

@@ -13,11 +13,8 @@ from support.gateway import Gateway
 
 pytestmark = pytest.mark.spark
 
-STORES = [
-    "s3_server",
-    pytest.param("azurite", marks=pytest.mark.one_spark),
-    pytest.param("fake_gcs_server", marks=pytest.mark.every_store),
-]
+OTHERS = ("azurite", "fake_gcs_server")
+STORES = ["s3_server", *(pytest.param(server, marks=pytest.mark.every_store) for server in OTHERS)]
 
 
 @pytest.mark.parametrize("object_store", STORES, indirect=True)

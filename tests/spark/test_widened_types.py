@@ -17,6 +17,7 @@ from spark.streams import PATIENCE_S, finish, reader, refusal
 from support.logs import protocol
 
 if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -76,15 +77,26 @@ QUERIES = {
 }
 
 
-TRACKING = [
-    pytest.param(False, id="untracked"),
-    # Spark's state is as it is without.
-    pytest.param(True, id="tracked", marks=pytest.mark.one_spark),
-]
+IN_EACH_RUN = {
+    "untracked": (
+        "filter",
+        "projection partition column",
+        "widen aggregation grouping key",
+        "widen aggregation expression partition column",
+    ),
+    "tracked": ("filter", "widen aggregation grouping key"),
+}
+"""A query without a state, and with one that Spark can and one that it cannot go on with."""
 
 
-@pytest.mark.parametrize("tracks", TRACKING)
-@pytest.mark.parametrize("name", QUERIES)
+def a_case(name: str, tracking: str) -> ParameterSet:
+    marks = [] if name in IN_EACH_RUN[tracking] else [pytest.mark.every_stream]
+    if tracking == "tracked":
+        marks.append(pytest.mark.one_spark)  # Spark's state is as it is without
+    return pytest.param(name, tracking == "tracked", id=f"{name}-{tracking}", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "tracks"), [a_case(name, tracking) for name in QUERIES for tracking in IN_EACH_RUN])
 def test_a_query_goes_on_with_the_wider_column_or_is_told_by_spark_that_its_state_is_of_the_narrower(
     spark: SparkSession,
     tmp_path: Path,

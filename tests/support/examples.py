@@ -11,7 +11,7 @@ import hypothesis
 
 IS_FUZZ = hypothesis.settings().max_examples == hypothesis.settings.get_profile("fuzz").max_examples
 """Whether `make fuzz` runs."""
-_ONE_OF = {"fuzz": 1, "ci": 20, "dev": 200, "mutants": 400}
+_ONE_OF = {"fuzz": 1, "ci": 33, "dev": 200, "mutants": 400}
 _AT_LEAST = 5
 
 

@@ -120,7 +120,7 @@ def test_a_commit_whose_answer_was_lost_is_acknowledged_and_there_once(object_st
     assert rows(location, object_store) == rows_by_delta_rs("orders", object_store) == [1, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.every_store
 def test_of_processes_that_append_at_once_exactly_one_wins_each_version(object_store: Gateway) -> None:
     location = object_store.url("orders")
     empty = pa.table({"id": pa.array([], pa.int64())})
