@@ -41,6 +41,9 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "de
 # a JVM and closes the files of the child. Such a thread then ends the child (SIGABRT) before it is `spark-submit`.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
+_TESTS_IN_A_SLOW_ONE = 20
+"""As many tests on Spark take as long as one that is marked slow."""
+
 _TALLY = pytest.StashKey[Tally]()
 _COLLECTED = pytest.StashKey[set[str]]()
 
@@ -73,10 +76,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not config.getoption(marker):
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
             items[:] = [item for item in items if not item.get_closest_marker(marker)]
-    # What needs no JVM comes first: it fails within seconds. Of the rest the large files do, so that none of them is
+    # What needs no JVM comes first: it fails within seconds. Of the rest the long files do, so that none of them is
     # left to one of two processes at the end.
-    tests_in = Counter(item.path for item in items)
-    items.sort(key=lambda item: -tests_in[item.path] if item.get_closest_marker("spark") else float("-inf"))
+    length_of = Counter[Path]()
+    for item in items:
+        length_of[item.path] += _TESTS_IN_A_SLOW_ONE if item.get_closest_marker("slow") else 1
+    items.sort(key=lambda item: -length_of[item.path] if item.get_closest_marker("spark") else float("-inf"))
 
 
 @pytest.hookimpl(optionalhook=True)

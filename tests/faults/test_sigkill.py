@@ -83,6 +83,7 @@ def log_version(table: Path) -> int:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_batch_whose_query_is_killed_is_there_once_after_the_restart(tmp_path: Path) -> None:
     source, killed_batch = tmp_path / "source", 1
     for start in range(0, 40, 10):
@@ -108,6 +109,7 @@ def test_a_batch_whose_query_is_killed_is_there_once_after_the_restart(tmp_path:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_changes_of_a_batch_whose_query_is_killed_are_applied_once_after_the_restart(tmp_path: Path) -> None:
     commits: list[list[Event]] = [
         [(key, "a", 10, "u") for key in range(20)],
