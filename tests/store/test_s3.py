@@ -79,6 +79,17 @@ def test_a_file_whose_end_met_another_request_for_the_name_is_ended_again(gatewa
     assert store.read("part-0") == b"x" * size
 
 
+def test_of_a_file_that_another_published_first_no_part_is_kept(gateway: Gateway) -> None:
+    store = writer(gateway)
+
+    with store.publish("log/f") as file:
+        file.write(b"x" * 2 * PART_BYTES)
+        store.replace("log/f", b"theirs")
+
+    assert store.read("log/f") == b"theirs"
+    assert [r for r in gateway.requests if r.startswith("DELETE") and "uploadId" in r]
+
+
 def test_a_put_that_meets_others_for_good_is_an_error_after_a_few(gateway: Gateway) -> None:
     store = writer(gateway)
     assert store.put_if_absent("log/0.json", b"ours")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from fsspec.asyn import sync
@@ -91,7 +92,7 @@ class _Multipart(Parts):
 
     def __init__(self, store: S3Store, key: str) -> None:
         super().__init__(lambda data: store._put(key, data, once=True))  # noqa: SLF001 - of this module
-        self._call = store._call  # noqa: SLF001 - of this module
+        self._store, self._call = store, store._call  # noqa: SLF001 - of this module
         self._place = {"Bucket": store._bucket, "Key": key}  # noqa: SLF001 - of this module
         self._parts: list[dict[str, object]] = []
 
@@ -103,8 +104,17 @@ class _Multipart(Parts):
         checksum = {name: answer[name] for name in ("ChecksumSHA256",) if name in answer}
         self._parts.append({"PartNumber": number, "ETag": answer["ETag"], **checksum})
         if is_last:
-            parts = {"Parts": self._parts}
+            self._complete()
+
+    def _complete(self) -> None:
+        parts = {"Parts": self._parts}
+        try:
             self._call("complete_multipart_upload", **self._place, MultipartUpload=parts, IfNoneMatch="*")
+        except Exception as error:
+            if self._store._is_taken(error):  # noqa: SLF001 - as above
+                with contextlib.suppress(Exception):
+                    self.discard()
+            raise
 
     def discard(self) -> None:
         if "UploadId" in self._place:
