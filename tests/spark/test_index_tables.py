@@ -25,7 +25,7 @@ ROW = "id long, day string, name string, score double, flag boolean"
 STATES, COMMITS = "it053_events_avro", "itnative_events"
 
 
-@pytest.fixture(params=[STATES, COMMITS])
+@pytest.fixture(params=[STATES, pytest.param(COMMITS, marks=pytest.mark.one_spark)])
 def table(index_tables: Path, request: pytest.FixtureRequest) -> Path:
     """The same commits, logged by states alone and by JSON commits."""
     name: str = request.param
