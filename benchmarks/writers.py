@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import math
 import multiprocessing
 import shutil
@@ -34,6 +35,7 @@ RESULTS = Path(__file__).parent / "results"
 ROUNDS = 5
 PACKAGES = ("tablefeed", "pyarrow", "deltalake")
 WRITERS = 8
+PEERS = 2
 EACH = 50
 SHORT, LONG = 30, 4_980
 BLOCK, BLOCKS = 10, 4
@@ -60,8 +62,19 @@ def _figures(who: str, name: str, *, goals: bool) -> list[Figure]:
         Figure(key=f"{who}_p99_ms", text=f"{name}: their p99", unit="ms"),
         Figure(key=f"{who}_spread", text=f"{name}: p99 over p50", unit="times", goal=most(2)),
         Figure(key=f"{who}_tenth", text=f"{name}: each tenth of them over the others", unit="times"),
-        Figure(key=f"{who}_commits_per_s", text=f"{name}: 8 processes of 50 commits each", unit="commits/s"),
-        Figure(key=f"{who}_failed", text=f"{name}: of these 400, failed", unit="commits", goal=most(0)),
+        *_crowd_figures(who, f"{name}: 8 processes of 50 commits each", goals=goals),
+    ]
+
+
+def _crowd_figures(who: str, name: str, *, goals: bool) -> list[Figure]:
+    slowest, none = (AtMost(bound=1_000), AtMost(bound=0)) if goals else (None, None)
+    return [
+        Figure(key=f"{who}_commits_per_s", text=name, unit="commits/s"),
+        Figure(key=f"{who}_failed", text=f"{name}: failed", unit="commits", goal=none),
+        Figure(key=f"{who}_crowd_p50_ms", text=f"{name}: p50", unit="ms"),
+        Figure(key=f"{who}_crowd_p99_ms", text=f"{name}: p99", unit="ms", goal=slowest),
+        Figure(key=f"{who}_crowd_most_ms", text=f"{name}: the longest", unit="ms"),
+        Figure(key=f"{who}_crowd_lost", text=f"{name}: versions lost before a commit, mean", unit="versions"),
     ]
 
 
@@ -82,6 +95,7 @@ FIGURES = (
     Figure(key="resident_500_mb", text="memory after 500 appends", unit="MB"),
     Figure(key="resident_mb", text="memory after 5,000 appends", unit="MB"),
     Figure(key="resident_growth", text="the one over the other", unit="times", goal=AtMost(bound=1.1)),
+    *_crowd_figures("among", "tablefeed: 8 processes of 50 commits each beside 2 of delta-rs", goals=True),
     *_figures("delta_rs", "delta-rs", goals=False),
     *large_writes.FIGURES,
 )
@@ -197,29 +211,52 @@ def spread(who: str, append: Append, folder: Path) -> Sample:
     return {f"{who}_p50_ms": p50, f"{who}_p99_ms": p99, f"{who}_spread": p99 / p50, f"{who}_tenth": tenth / others}
 
 
-def crowd(who: str, append: Append, folder: Path) -> Sample:
-    """Eight processes that begin at the same moment, each with its commits."""
+def crowd(who: str, append: Append, folder: Path, *, peers: int = 0, each: int = EACH) -> Sample:
+    """Eight processes that begin at the same moment, each with its commits, beside `peers` of delta-rs."""
     table = folder / "crowd"
     _make(table, 1)
     spawn = multiprocessing.get_context("spawn")
-    together = spawn.Barrier(WRITERS)
-    with ProcessPoolExecutor(WRITERS, spawn, initializer=together.wait) as pool:
-        ended = [future.result() for future in [pool.submit(_commits, append, table) for _ in range(WRITERS)]]
+    together = spawn.Barrier(WRITERS + peers)
+    with ProcessPoolExecutor(WRITERS + peers, spawn, initializer=together.wait) as pool:
+        beside = [pool.submit(_commits, by_delta_rs, table, each) for _ in range(peers)]
+        ended = [future.result() for future in [pool.submit(_commits, append, table, each) for _ in range(WRITERS)]]
+        for future in beside:
+            future.result()
     shutil.rmtree(table)
-    stood = sum(count for count, _, _ in ended)
-    seconds = max(end for _, _, end in ended) - min(begin for _, begin, _ in ended)
-    return {f"{who}_commits_per_s": stood / seconds, f"{who}_failed": WRITERS * EACH - stood}
+    taken = sorted(t for times, _, _, _ in ended for t in times)
+    seconds = max(end for _, _, _, end in ended) - min(begin for _, _, begin, _ in ended)
+    return {
+        f"{who}_commits_per_s": len(taken) / seconds,
+        f"{who}_failed": WRITERS * each - len(taken),
+        f"{who}_crowd_p50_ms": statistics.median(taken),
+        f"{who}_crowd_p99_ms": taken[math.ceil(0.99 * len(taken)) - 1],
+        f"{who}_crowd_most_ms": taken[-1],
+        f"{who}_crowd_lost": sum(lost for _, lost, _, _ in ended) / len(taken),
+    }
 
 
-def _commits(append: Append, table: Path) -> tuple[int, float, float]:
-    stood, begin = 0, time.monotonic()
-    for _ in range(EACH):
+class _Lost(logging.Handler):
+    """Counts the versions that this process lost before its commits, as their log lines say."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.msg.startswith("commit ") and isinstance(record.args, tuple) and isinstance(record.args[-1], int):
+            self.count += record.args[-1]
+
+
+def _commits(append: Append, table: Path, each: int) -> tuple[list[float], int, float, float]:
+    lost, logger = _Lost(), logging.getLogger("tablefeed.feed.commit.loop")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(lost)
+    taken, begin = list[float](), time.monotonic()
+    for _ in range(each):
         try:
-            append(table)
+            taken.append(_timed(append, table))
         except (tablefeed.TablefeedError, CommitFailedError):
             continue
-        stood += 1
-    return stood, begin, time.monotonic()
+    logger.removeHandler(lost)
+    return taken, lost.count, begin, time.monotonic()
 
 
 def _make(table: Path, commits: int) -> None:
@@ -242,6 +279,7 @@ MEASURES: dict[str, Callable[[Path], Sample]] = {
     "spread": lambda folder: spread("ours", by_tablefeed, folder),
     "spread-delta-rs": lambda folder: spread("delta_rs", by_delta_rs, folder),
     "crowd": lambda folder: crowd("ours", by_tablefeed, folder),
+    "crowd-among-delta-rs": lambda folder: crowd("among", by_tablefeed, folder, peers=PEERS),
     "crowd-delta-rs": lambda folder: crowd("delta_rs", by_delta_rs, folder),
     "task": large_writes.task,
     "removes": lambda folder: large_writes.removes("ours", large_writes.by_tablefeed, folder),

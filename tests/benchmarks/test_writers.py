@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from benchmarks.source import as_markdown
 
 from benchmarks import writers
@@ -18,3 +19,11 @@ def test_each_number_that_is_measured_has_a_line_and_each_line_a_measurement(tmp
     page = as_markdown([measured], rounds=1, told="", title="Writers without Spark", figures=writers.FIGURES)
     assert page.startswith("# Writers without Spark\n")
     assert len([line for line in page.splitlines() if line.startswith(("| tablefeed", "| delta-rs"))]) == 8
+
+
+@pytest.mark.slow
+def test_the_figures_of_writers_that_meet_are_those_that_are_measured(tmp_path: Path) -> None:
+    measured = writers.crowd("among", writers.by_tablefeed, tmp_path, peers=1, each=2)
+
+    assert measured.keys() == {figure.key for figure in writers.FIGURES if figure.key.startswith("among")}
+    assert measured["among_failed"] == 0
