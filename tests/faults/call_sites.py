@@ -51,6 +51,7 @@ DISK_CALLS = frozenset(
         "os.replace",
         "os.sendfile",
         "os.unlink",
+        "os.utime",
         "os.write",
         "pa.OSFile",
     }
