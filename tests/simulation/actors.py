@@ -15,7 +15,7 @@ import pyarrow as pa
 from simulation.laws import Batch, Oracle
 from simulation.world import COMMIT, Disk, Process, World
 from tablefeed.delta.schema.arrow_schema import from_arrow
-from tablefeed.errors import TablefeedError
+from tablefeed.errors import CommitUnknownError, TablefeedError
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.arguments import Bound
 from tablefeed.feed.commit.loop import commit
@@ -45,28 +45,54 @@ from tablefeed.log.plan import Limits
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.offset import Offset
 
+QUERY = "query"
+"""The application of the stream's transactions."""
+
 ID = pa.schema([("id", pa.int64())])
 ROW = pa.schema([("id", pa.int64()), ("v", pa.string()), ("ts", pa.int64())])
 
 
 class Appender:
-    """Appends batches of rows of its own to the source, each once, in their order."""
+    """Appends batches of rows of its own to the source, each once, in their order.
+
+    Without `records_txns` it appends a batch again only where the error says that nothing was committed. Then a batch
+    whose outcome is unknown is there once or not at all.
+    """
 
     def __init__(
-        self, world: World, oracle: Oracle, name: str, batches: Sequence[list[int]], how: Mapping[str, str]
+        self,
+        world: World,
+        oracle: Oracle,
+        name: str,
+        batches: Sequence[list[int]],
+        how: Mapping[str, str],
+        *,
+        records_txns: bool,
     ) -> None:
         self.process, self._oracle, self._batches, self._how = Process(world, name), oracle, batches, how
-        self.acknowledged = 0
+        self._records_txns = records_txns
+        self._done = 0
         self.is_in_doubt = False
 
     def append(self) -> None:
-        """Appends the next batch, or one again that is not acknowledged."""
-        if self.acknowledged < len(self._batches):
+        """Appends the next batch, or one again that is not known to be committed."""
+        if self._done == len(self._batches):
+            return
+        tasks, number = [self._batches[self._done]], self._done
+        if self._records_txns:
             self.is_in_doubt = True
-            txn = Txn(app_id=self.process.name, txn_version=self.acknowledged)
-            write(self.process, self._oracle, "source", [self._batches[self.acknowledged]], txn, self._how)
-            self.acknowledged += 1
+            txn = Txn(app_id=self.process.name, txn_version=number)
+            write(self.process, self._oracle, "source", tasks, txn, self._how)
+            self._done += 1
             self.is_in_doubt = False
+            return
+        self._done += 1  # also if this process dies
+        try:
+            write(self.process, self._oracle, "source", tasks, None, self._how)
+        except TablefeedError as error:
+            if not isinstance(error, CommitUnknownError):
+                self._done = number
+            raise
 
 
 def write(
@@ -74,18 +100,18 @@ def write(
     oracle: Oracle,
     table: str,
     tasks: Sequence[list[int]],
-    txn: Txn,
+    txn: Txn | None,
     properties: Mapping[str, str],
-    *,
-    streams: bool = False,
 ) -> None:
     """Plans, writes and commits rows as the sink does; what a failed commit leaves is given up as by Spark."""
-    log, rules, recorded = process.log(table), WriteRules(properties=properties), oracle.acknowledges(table, txn)
+    log, rules = process.log(table), WriteRules(properties=properties)
+    recorded = oracle.acknowledges(table, txn, [row for rows in tasks for row in rows])
     state = process.state(table)
     plan = plan_write(log, state, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules, now_ms=process.now_ms())
+    is_recorded = txn is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version
     files: list[AddFile] = []
     try:
-        for number, rows in enumerate(tasks if plan.recorded.get(txn.app_id, -1) < txn.txn_version else ()):
+        for number, rows in enumerate(() if is_recorded else tasks):
             batches = pa.table({"id": pa.array(rows, pa.int64())}).to_batches()
             added = write_task(plan, batches, task=number, txn=txn, now_ms=process.now_ms(), store=log.store)
             process.world.rows |= {add.path: rows for add in added}
@@ -94,13 +120,14 @@ def write(
         delete_orphans(log.store, (file.path for file in files))
         raise
     kind = WriteKind.APPEND
-    operation = micro_batch(kind, txn.app_id, txn.txn_version) if streams else batch_write(kind, ())
+    query = txn if txn is not None and txn.app_id == QUERY else None
+    operation = batch_write(kind, ()) if query is None else micro_batch(kind, QUERY, query.txn_version)
     transaction = Transaction(plan=plan, files=tuple(files), kind=kind, operation=operation, txn=txn)
     try:
         outcome, process.known[table] = commit(log, state, transaction, process.around())
     except TablefeedError:
-        if streams:
-            delete_after_abort(log, files, txn, plan.next_version)
+        if query is not None:
+            delete_after_abort(log, files, query, plan.next_version)
         raise
     recorded(outcome)
 
@@ -164,8 +191,8 @@ class Stream:
         tasks = source.tasks(start, self._offset(number, source))
         store = self.process.log("source").store
         rows = [pa.Table.from_batches(read_task(task, ID, store=store), ID)["id"].to_pylist() for task in tasks]
-        txn = Txn(app_id="query", txn_version=number)
-        write(self.process, self._oracle, "target", [each for each in rows if each], txn, self._how, streams=True)
+        txn = Txn(app_id=QUERY, txn_version=number)
+        write(self.process, self._oracle, "target", [each for each in rows if each], txn, self._how)
         self._done += 1
 
     def _source(self) -> StreamSource:
@@ -327,11 +354,14 @@ class Operator:
             disk.damaged.add(name)
 
     def compact(self, table: str) -> None:
-        """Another writer puts all commits one after the other into a log compaction, and reconciles nothing."""
+        """Another writer puts all commits into a log compaction, the newest first, and reconciles nothing.
+
+        The order of the actions in a compaction has no meaning ("Log Compaction Files").
+        """
         disk = self._world.disk(table)
         there = [int(found[1]) for name in disk.names() if (found := COMMIT.match(name))]
         if there[:1] == [0]:
-            data = b"".join(disk.read(f"_delta_log/{version:020d}.json") for version in there)
+            data = b"".join(disk.read(f"_delta_log/{version:020d}.json") for version in reversed(there))
             name = f"_delta_log/{0:020d}.{there[-1]:020d}.compacted.json"
             disk.put_if_absent(name, data)
             disk.damaged.add(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -88,21 +88,35 @@ class Oracle:
         found, expected = sorted(tuple(row.values()) for row in rows.to_pylist()), self.rows(table, version)
         require(found == expected, f"{table} at version {version} has {found}, not {expected}")
 
-    def acknowledges(self, table: str, txn: Txn) -> Callable[[Committed | AlreadyApplied], None]:
-        """Gives the check that what is acknowledged is in the log, unless the table was replaced since now."""
+    def acknowledges(
+        self, table: str, txn: Txn | None, rows: Collection[int] = ()
+    ) -> Callable[[Committed | AlreadyApplied], None]:
+        """Gives the check that what is acknowledged is in the log, unless the table was replaced since now.
+
+        That is `txn`; or `rows`, where there is none.
+        """
         disk = self._world.disk(table)
         epoch = len(disk.past)
 
         def acknowledge(outcome: Committed | AlreadyApplied) -> None:
-            if len(disk.past) == epoch:
-                said = outcome.version if isinstance(outcome, Committed) else None
-                there = self.txns(table) if said is None else _txns(disk.history.get(said, b""))
-                require(txn in there, f"{table} acknowledged {txn} as {outcome}, and its commits do not have it")
+            if len(disk.past) != epoch:
+                return
+            said = outcome.version if isinstance(outcome, Committed) else None
+            if txn is None:
+                there = {row for at, of in self.appended(table).items() if at == said for row in of}
+                require(there.issuperset(rows), f"{table} acknowledged {rows} as {outcome}, which has {there}")
+            else:
+                txns = self.txns(table) if said is None else _txns(disk.history.get(said, b""))
+                require(txn in txns, f"{table} acknowledged {txn} as {outcome}, and its commits do not have it")
 
         return acknowledge
 
     def check_once(self, table: str) -> None:
-        twice = [txn for txn, count in Counter(self.txns(table)).items() if count > 1]
+        """No transaction is in the table twice, and no row that an appender wrote."""
+        written: list[object] = [*self.txns(table)]
+        if table == "source":
+            written += [row for rows in self.appended(table).values() for row in rows]
+        twice = [each for each, count in Counter(written).items() if count > 1]
         require(not twice, f"{table} has {twice} twice")
 
     def live(self, table: str, version: int | None = None) -> set[str]:

@@ -65,6 +65,8 @@ class Schedule:
     vectors: bool
     skew_ms: int
     steps: tuple[Step, ...]
+    txns: int = 2
+    """How many of the two appenders record transactions."""
 
     def __str__(self) -> str:
         shown = (f"  {number:2} {step}" for number, step in enumerate(self.steps))
@@ -97,6 +99,13 @@ def schedule_of(seed: int) -> Schedule:
         skew_ms=chance.choice([0, 0, -20_000, 20_000]),
         steps=tuple(_step(chance, tables, theme, disturbed) for _ in range(chance.randint(5, 12))),
     )
+
+
+def schedule_without_txns(seed: int) -> Schedule:
+    """Makes up a schedule in which one appender, or both, record no transactions, and few checkpoints are written."""
+    schedule = schedule_of(seed)
+    properties = {**schedule.properties, "delta.checkpointInterval": "10"}
+    return replace(schedule, txns=seed % 2, properties=properties)
 
 
 THEMES: Mapping[str, Mapping[str, int]] = {
@@ -156,7 +165,8 @@ class Run:
         how = schedule.properties
         rows = [[[next(numbers) for _ in range(chance.randint(0, 3))] for _ in range(BATCHES)] for _ in range(2)]
         self.appenders = [
-            Appender(self.world, oracle, f"appender {number}", rows[number - 1], how) for number in (1, 2)
+            Appender(self.world, oracle, f"appender {at + 1}", rows[at], how, records_txns=at < schedule.txns)
+            for at in range(2)
         ]
         self.changers = [Changer(self.world, oracle, name, schedule.tables[0], of) for name, of in made.items()]
         self.stream = Stream(self.world, oracle, how, schedule.asked)

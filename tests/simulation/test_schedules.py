@@ -7,7 +7,8 @@ checkpoints, the work behind commits, readers, and whoever deletes, makes anew a
 Spark's side and the Python API call, on disks in memory (world.py). Then the laws (laws.py) are checked:
 
 - Each row of each source commit is in the target once, in the order of the commits.
-- Every reader sees the rows of the commits up to its version. What is acknowledged is in the log, once.
+- Every reader sees the rows of the commits up to its version. What is acknowledged is in the log, once. What is
+  reported as unknown is there at most once.
 - A table whose rows are changed has the rows that a plain fold of its batches gives, in the order of the commits.
 - Each checkpoint and checksum that is left describes the table that is there; a deleted table stays deleted.
 - delta-rs reads the same rows from the logs that are left.
@@ -30,9 +31,20 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from simulation.schedule import Run, failure_of, left_behind, schedule_of, shrunk
+from simulation.schedule import (
+    STREAMED,
+    Run,
+    Schedule,
+    failure_of,
+    left_behind,
+    schedule_of,
+    schedule_without_txns,
+    shrunk,
+)
 
 FIRST, COUNT = int(os.environ.get("FIRST", "0")), int(os.environ.get("SCHEDULES", "10000"))
+WITHOUT_TXNS = 10
+"""Blocks of the first tenth of the seeds, for schedules whose appenders record no transactions."""
 BLOCKS = max(100, COUNT // 1000)
 """Blocks of seeds, which processes share out: small ones, so that no process waits long for the other at the end."""
 
@@ -57,11 +69,23 @@ def _quick() -> Iterator[None]:
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_after_any_schedule_each_row_is_there_once_and_every_log_says_the_same(block: int) -> None:
     for seed in range(FIRST + block, FIRST + COUNT, BLOCKS):
-        schedule = schedule_of(seed)
-        error = failure_of(schedule)
-        if error is not None:
-            schedule, error = shrunk(schedule, error)
-            pytest.fail(f"seed {seed}: {error!r}\nThe shortest schedule that fails like it:\n{schedule}")
+        _check(schedule_of(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(WITHOUT_TXNS))
+def test_an_append_without_a_transaction_is_there_once_if_it_was_acknowledged_and_never_twice(block: int) -> None:
+    for seed in range(FIRST + block, FIRST + COUNT // 10, WITHOUT_TXNS):
+        schedule = schedule_without_txns(seed)
+        if schedule.tables == STREAMED:
+            _check(schedule)
+
+
+def _check(schedule: Schedule) -> None:
+    error = failure_of(schedule)
+    if error is not None:
+        schedule, error = shrunk(schedule, error)
+        pytest.fail(f"seed {schedule.seed}: {error!r}\nThe shortest schedule that fails like it:\n{schedule}")
 
 
 def test_delta_rs_reads_the_same_rows_from_the_logs_that_schedules_leave(tmp_path: Path) -> None:
