@@ -73,6 +73,26 @@ def test_a_commit_is_read_once_for_all_that_is_asked_of_it() -> None:
     assert asked(store, since).count(f"read {commit_path(2)}") == 1
 
 
+def test_a_commit_read_ahead_is_read_again_if_another_has_its_version_since() -> None:
+    store, log = counted()
+    source = a_source(log, starting_version="latest")
+    start = source.initial()
+    source.latest(start, Limits())
+    put(log.store, 2, [add("c")])
+    put(log.store, 3, [add("d")])
+
+    middle = source.latest(start, Limits(files=1))
+    source.lag(middle, now_ms=0)
+    first = delivered(source, start, middle)
+    source.delivered(middle)
+    log.store.delete(commit_path(3))  # as if a copy of the table up to version 2 were restored
+    put(log.store, 3, [add("another")])
+    end = source.latest(middle, Limits(files=1))
+
+    assert (first, delivered(source, middle, end)) == (["c"], ["another"])
+    assert asked(store, 0).count(f"read {commit_path(3)}") == 2
+
+
 def test_a_batch_of_one_commit_costs_one_read_two_looks_and_one_probe_of_what_comes_next() -> None:
     store, log = counted()
     source = a_source(log, starting_version="latest")

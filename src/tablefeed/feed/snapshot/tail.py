@@ -12,6 +12,7 @@ from tablefeed.errors import LogGapError
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFileKind
+from tablefeed.store import Entry
 
 CACHED_ACTIONS = 200_000
 """At most so many decoded file actions are kept: about 130 MB at 640 bytes each. Others are decoded again when read."""
@@ -30,6 +31,7 @@ class Tail:
         self._fail_on_data_loss = fail_on_data_loss
         self._cached: dict[Version, Commit] = {}
         self._cached_actions = 0
+        self._newest_kept: tuple[Version, Entry | None] | None = None
         self._missed: Version | None = None
         self.reads = 0
         """How many commits were read from the store."""
@@ -86,7 +88,33 @@ class Tail:
     def forget_before(self, version: Version) -> None:
         """Drops the decoded commits below `version`: they have been delivered."""
         for old in [v for v in self._cached if v < version]:
-            self._cached_actions -= len(self._cached.pop(old).files)
+            self._drop(old)
+
+    def note_ahead(self, after: Version) -> None:
+        """Notes the file of the newest commit, if one after `after` is kept; one request where that commit is new.
+
+        To be called right after reading: `forget_replaced` tells later whether the log still has that file.
+        """
+        newest = max(self._cached, default=after)
+        if newest > after and (self._newest_kept is None or self._newest_kept[0] != newest):
+            self._newest_kept = newest, self._log.head(newest)
+
+    def forget_replaced(self, after: Version) -> None:
+        """Drops the kept commits after `after`, unless the log still has the file of the newest; at most one request.
+
+        An older copy of the log may have been restored since they were read. Then other commits get their versions.
+        """
+        newest = max(self._cached, default=after)
+        if newest <= after:
+            return
+        file = self._log.head(newest)
+        if file is None or self._newest_kept != (newest, file):
+            self._newest_kept = None
+            for version in [version for version in self._cached if version > after]:
+                self._drop(version)
+
+    def _drop(self, version: Version) -> None:
+        self._cached_actions -= len(self._cached.pop(version).files)
 
     def _keep(self, commit: Commit) -> None:
         if self._cached_actions + len(commit.files) <= CACHED_ACTIONS:

@@ -128,6 +128,7 @@ class StreamSource:
             self._ending.log_reached(query_ends=self._wants_bound)
             return start
         self._same_table.compare_after_restart(last_looked_at(start))
+        self._tail.forget_replaced(last_looked_at(start))
         held = held_at(start, is_first=start == self._initial)
         self._metadata.begin(held, start.version, in_snapshot=start.in_snapshot)
         if start.barrier is Barrier.REACHED:
@@ -141,6 +142,7 @@ class StreamSource:
         if self._bound is not None and not self._bound.barrier:  # a batch stops at a barrier by itself
             stop_at = self._bound
         end = self._not_past_first_end(start, self._furthest(start, limits, stop_at))
+        self._tail.note_ahead(last_looked_at(end))
         self._check_table_still_there(start, end)
         return end
 
@@ -148,9 +150,11 @@ class StreamSource:
     def lag(self, end: Offset, *, now_ms: int) -> Lag:
         """Gives the lag at `end`, which the last `latest` gave. Raises StoreError and as `tasks` does."""
         snapshot = self._snapshot_order.left(end) if end.in_snapshot else None
-        return self._meter.behind(
+        lag = self._meter.behind(
             end, known=self._begun.version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
         )
+        self._tail.note_ahead(last_looked_at(end))
+        return lag
 
     def bound_now(self) -> None:
         """Makes the end of the log, as the next `latest` finds it, the end of this query (Trigger.AvailableNow)."""
