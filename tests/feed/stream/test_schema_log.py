@@ -87,17 +87,6 @@ def test_an_entry_whose_put_was_not_answered_is_there_for_the_next_query() -> No
     assert a_log(inner).newest() == TrackedEntry(number=0, metadata=tracked(0))
 
 
-def test_an_entry_whose_put_was_sent_twice_because_its_answer_was_lost_is_ours() -> None:
-    inner = MemoryStore("tracked")
-    sent_twice = [Fault(operation="put_if_absent", at=at, when="again") for at in (1, 2)]
-    log = SchemaLog(FaultyStore(inner, faults=sent_twice), DIRECTORY, table_id="7f3c")
-
-    first = log.add(tracked(0), after=None)
-    second = log.add(tracked(3), after=first)
-
-    assert a_log(inner).newest() == second == TrackedEntry(number=1, metadata=tracked(3))
-
-
 def test_an_entry_of_another_table_is_refused() -> None:
     log = a_log(MemoryStore("tracked"), tracked(0, table_id="another"))
 

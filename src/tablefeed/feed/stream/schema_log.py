@@ -15,7 +15,6 @@ from tablefeed.errors import ObjectNotFoundError, SchemaLogError, StoreError, na
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.store import Store, Within, open_store
 from tablefeed.store.address import parse_address
-from tablefeed.store.base import put_own
 
 _LEVELS_ABOVE = 8
 """How many folders, from the location upwards, are searched for the checkpoint. It is usually the first or second."""
@@ -85,13 +84,13 @@ class SchemaLog:
     def add(self, metadata: TrackedMetadata, *, after: TrackedEntry | None) -> TrackedEntry:
         """Writes the entry after `after`, the newest that this stream knows of (None: the log is empty).
 
-        Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) where that entry is there by now with other
-        metadata. With the same it is ours: the answer to the put was lost, and the store sent it again.
+        Raises SchemaLogError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) where that entry exists by now. It may have
+        the same metadata: another stream that met the same change writes the same bytes.
         """
         number = 0 if after is None else after.number + 1
         # Where the checkpoint was deleted while the stream runs, the put fails: it would make a log without its begin.
         within = None if after is None else Within(directory=self._directory)
-        if not put_own(self._store, self._name(number), encode_entry(metadata), within=within):
+        if not self._store.put_if_absent(self._name(number), encode_entry(metadata), within=within):
             raise SchemaLogError(
                 f"Entry {number} of the log of tracked metadata at {self.url} was written by another process: "
                 "another stream uses that log, or this stream runs twice. Give each source a schemaTrackingLocation or "
