@@ -35,7 +35,7 @@ from tablefeed.model.outcome import AlreadyApplied, Committed
 logger = logging.getLogger(__name__)
 
 UNSEEN_PAUSE_S = 0.5
-"""The longest wait where a version is taken, but its commit cannot be read: long enough to cost little."""
+"""The longest wait if a version is taken, but no commit can be read there: until one can, a try costs requests only."""
 
 
 def changes_nothing(transaction: Transaction, now: Callable[[], Snapshot | None]) -> bool:
@@ -140,7 +140,7 @@ def _after_lost_put(
 ) -> Snapshot | None:
     """Waits; gives the newest state, loaded anew where the version that came after `known` is gone again.
 
-    Where no commit can be read under the name that was taken, it waits longer: nobody makes progress.
+    If no commit can be read at the version that was taken, it waits again, up to `UNSEEN_PAUSE_S`.
     """
     if longest_pause_s:
         around.sleep(around.uniform() * longest_pause_s)

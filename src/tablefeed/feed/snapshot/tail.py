@@ -93,7 +93,7 @@ class Tail:
     def note_ahead(self, after: Version) -> None:
         """Notes the file of the newest commit, if one after `after` is kept; one request where that commit is new.
 
-        To be called right after reading: `forget_replaced` tells later whether the log still has that file.
+        Call it right after reading. `forget_replaced` later compares the file with the one that the log has then.
         """
         newest = max(self._cached, default=after)
         if newest > after and (self._newest_kept is None or self._newest_kept[0] != newest):
@@ -102,7 +102,7 @@ class Tail:
     def forget_replaced(self, after: Version) -> None:
         """Drops the kept commits after `after`, unless the log still has the file of the newest; at most one request.
 
-        An older copy of the log may have been restored since they were read. Then other commits get their versions.
+        If an older copy of the log was restored after they were read, other commits may have their versions now.
         """
         newest = max(self._cached, default=after)
         if newest <= after:
