@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit simulate fuzz windows mutants test-stores test-spark test-streams test-peer test-all bench lint format venv clean
+.PHONY: help demo test test-unit simulate fuzz windows mutants test-stores test-spark test-streams test-peer test-all bench lint format venv peer clean
 
 VENV := .venv
 PEER_VENV := .venv-peer
@@ -65,8 +65,7 @@ fuzz: $(VENV)/.fuzz ## each decoder for SECONDS=60, or only TARGET=...; then man
 marked = $(sort $(shell grep -rlw --include='test_*.py' 'mark[.]$(1)' tests))
 # Two runs: the JAR's session needs settings that the other session must not have, and a process has one session only.
 # One after the other, each in two processes: four JVMs at once would need more memory than a small machine has.
-test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: tests that depend on Spark's version, tests beside the Delta JAR (needs Maven)
-	@scripts/peer_jars.sh $(PEER_JARS)
+test-peer: peer ## on Spark 4.2: tests that depend on Spark's version, tests beside the Delta JAR (needs Maven)
 	@status=0; \
 	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" $(BY_TWO) $(call marked,spark) || status=$$?; \
 	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer $(SHARED_OUT) --peer-jars=$(PEER_JARS) $(call marked,peer) || status=$$?; \
@@ -75,8 +74,7 @@ test-peer: $(PEER_VENV)/.installed ## on Spark 4.2: tests that depend on Spark's
 test-all: test test-peer ## test and test-peer, and the remaining JVM tests on Spark 4.2
 	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m one_spark $(BY_TWO)
 
-bench: $(PEER_VENV)/.installed ## measures tablefeed beside the Delta JAR (needs Maven)
-	@scripts/peer_jars.sh $(PEER_JARS)
+bench: peer ## measures tablefeed beside the Delta JAR (needs Maven)
 	@$(JAVA) $(PEER_VENV)/bin/python -m benchmarks --peer-jars=$(PEER_JARS)
 
 lint: $(VENV)/.installed ## ruff and mypy
@@ -90,6 +88,9 @@ format: $(VENV)/.installed ## lets ruff correct what it can
 	@$(PYTHON) -m ruff format --quiet $(CODE)
 
 venv: $(VENV)/.installed ## creates the virtual environment of the other targets
+
+peer: $(PEER_VENV)/.installed ## creates the virtual environment of Spark 4.2, and fetches the Delta JAR (needs Maven)
+	@$(JAVA) scripts/peer_jars.sh $(PEER_JARS)
 
 $(VENV)/.installed: pyproject.toml scripts/venv.sh
 	@scripts/venv.sh $(VENV) dev
