@@ -197,15 +197,15 @@ def back_to_back(folder: Path) -> Sample:
     }
 
 
-def spread(who: str, append: Append, folder: Path) -> Sample:
-    """The times of 200 commits, one after the other; at each tenth version a checkpoint falls due."""
+def spread(who: str, append: Append, folder: Path, *, batches: int = BATCHES) -> Sample:
+    """The times of `batches` commits, one after the other; at each tenth version a checkpoint falls due."""
     table = folder / "batches"
     _make(table, 10)
     append(table)  # version 10
-    taken = [_timed(append, table) for _ in range(BATCHES)]
+    taken = [_timed(append, table) for _ in range(batches)]
     wait_until_done()
     shutil.rmtree(table)
-    p50, p99 = statistics.median(taken), sorted(taken)[math.ceil(0.99 * BATCHES) - 1]
+    p50, p99 = statistics.median(taken), sorted(taken)[math.ceil(0.99 * batches) - 1]
     tenth = statistics.median(taken[9::10])
     others = statistics.median(t for n, t in enumerate(taken) if n % 10 != 9)
     return {f"{who}_p50_ms": p50, f"{who}_p99_ms": p99, f"{who}_spread": p99 / p50, f"{who}_tenth": tenth / others}

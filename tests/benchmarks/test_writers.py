@@ -11,8 +11,8 @@ from benchmarks import writers
 def test_each_number_that_is_measured_has_a_line_and_each_line_a_measurement(tmp_path: Path) -> None:
     keys = {figure.key for figure in writers.FIGURES}
 
-    ours = writers.spread("ours", writers.by_tablefeed, tmp_path)
-    theirs = writers.spread("delta_rs", writers.by_delta_rs, tmp_path)
+    ours = writers.spread("ours", writers.by_tablefeed, tmp_path, batches=10)
+    theirs = writers.spread("delta_rs", writers.by_delta_rs, tmp_path, batches=10)
     measured = {**ours, **theirs}
 
     assert keys >= measured.keys()
