@@ -65,7 +65,7 @@ def test_a_table_is_appended_to_changed_folded_and_vacuumed_and_delta_rs_reads_i
 def test_a_stream_gives_each_row_once_over_restarts_and_no_file_or_log_line_has_credentials(
     object_store: Gateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="tablefeed")
     location, delivered = object_store.url("orders"), list[int]()
     storage = {f"storage.{name}": value for name, value in object_store.options.items()}
 
