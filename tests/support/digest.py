@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -24,15 +25,24 @@ _PER_UNIT_US = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 def table_digest(table: pa.Table) -> tuple[int, str]:
     """Gives the number of rows of a table and their digest."""
-    columns = {name: _canonical(table.column(name).combine_chunks()) for name in table.column_names}
-    rows = [_json({name: values[row] for name, values in columns.items()}) for row in range(table.num_rows)]
-    digests = (hashlib.sha256(row.encode("utf-8", "surrogatepass")).digest() for row in rows)
-    return len(rows), as_text(sum(int.from_bytes(digest, "big") for digest in digests))
+    columns = [_members(name, _canonical(table.column(name).combine_chunks())) for name in sorted(table.column_names)]
+    rows: Iterable[tuple[str, ...]] = zip(*columns, strict=True) if columns else repeat((), table.num_rows)
+    texts = (f"{{{','.join(members)}}}" for members in rows)
+    digests = (hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
+    return table.num_rows, as_text(sum(int.from_bytes(digest, "big") for digest in digests))
 
 
 def as_text(digest: int) -> str:
     """Writes a sum of digests as they are recorded: 64 digits of hex."""
     return f"{digest % MODULUS:064x}"
+
+
+def _members(name: str, values: list[Any]) -> list[str]:  # Any: JSON
+    """Gives the member of a row's object for each value. A text is written once."""
+    if any(isinstance(value, dict | list) for value in values):
+        return [f"{_json(name)}:{_json(value)}" for value in values]
+    members = {value: f"{_json(name)}:{_json(value)}" for value in set(values)}
+    return [members[value] for value in values]
 
 
 def _canonical(array: pa.Array) -> list[Any]:  # Any: what JSON holds
@@ -73,7 +83,11 @@ def _scalars(array: pa.Array) -> list[str | None]:
 
 
 def _written(array: pa.Array, write: Callable[[Any], Any]) -> list[Any]:  # Any: values of each type, and their JSON
-    return [None if value is None else write(value) for value in array.to_pylist()]
+    if kind.is_floating(array.type):  # 0.0 and -0.0 are equal, and are written differently
+        return [None if value is None else write(value) for value in array.to_pylist()]
+    encoded = array.dictionary_encode()
+    written = [None if value is None else write(value) for value in encoded.dictionary.to_pylist()]
+    return [None if index is None else written[index] for index in encoded.indices.to_pylist()]
 
 
 def _plain(value: Decimal) -> str:
