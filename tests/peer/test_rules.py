@@ -100,8 +100,8 @@ def batch(writer: str, frame: DataFrame, table: Path) -> str | None:
 
 
 def stream(session: SparkSession, writer: str, columns: list[str], source: Path, table: Path, at: Path) -> str | None:
-    """The same by a stream."""
-    frame = session.readStream.format("tablefeed").load(str(source)).selectExpr(*columns)
+    """The same by a stream, whose source is the JAR's: ours starts a Python process for each query."""
+    frame = session.readStream.format("delta").load(str(source)).selectExpr(*columns)
     sink = frame.writeStream.format(writer).options(**zone(writer), checkpointLocation=str(at), path=str(table))
     try:
         finish(sink)
