@@ -28,6 +28,7 @@ CONF: Mapping[str, str] = {
     ),
     "spark.sql.shuffle.partitions": "2",  # the default of 200 is for clusters
     "spark.ui.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",  # each plan is written down for the UI: the short form costs less
     "spark.ui.showConsoleProgress": "false",
 }
 """What every session of the tests has set; none of it is needed by tablefeed."""
