@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,18 +23,8 @@ def wait_at(failpoint: str, batch: int) -> None:
 
 def session(folder: str) -> SparkSession:
     """The session of queries that live for a few batches."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    spark = (
-        SparkSession.builder.master("local[4]")  # a task that waits for its death holds one
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.shuffle.partitions", "2")
-        # It lives for a few batches: better code is not worth compiling.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.sql.warehouse.dir", f"{folder}/warehouse")
-        .getOrCreate()
-    )
+    builder = SparkSession.builder.master("local[4]")  # a task that waits for its death holds one
+    spark = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

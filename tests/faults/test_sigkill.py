@@ -18,6 +18,7 @@ import tablefeed
 from feed.rows.test_apply_changes import FED, NEEDED, VECTORS, Event, apply, events, rows
 from spark.test_apply_changes import txns
 from support.processes import kill_session, processes_of_session
+from support.session import environment
 
 HERE = Path(__file__).parent
 PATIENCE_S = 120
@@ -38,18 +39,18 @@ CHANGES_LEFT = {
 """The same of the tables that a query applies changes to: each had one version before."""
 
 
-def started(program: str, *arguments: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Starts the program, in a session of its own."""
+def started(program: str, *arguments: str, folder: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Starts the program, in a session of its own; Spark's files go to `folder`."""
     paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, str(HERE / program), *arguments]
-    environment = {**os.environ, "PYTHONPATH": paths}
-    return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+    given = {**os.environ, **environment(folder), "PYTHONPATH": paths}
+    return subprocess.Popen(command, stdout=log, stderr=log, env=given, start_new_session=True)
 
 
 def run_to_failpoints(program: str, arguments: list[str], batch: int, folder: Path, failpoints: Iterable[str]) -> int:
     """Runs the queries until each waits at its failpoint, and kills all there; gives the driver's exit code."""
     with (folder / "first.log").open("wb") as log:
-        driver = started(program, *arguments, str(batch), log=log)
+        driver = started(program, *arguments, str(batch), folder=folder, log=log)
     try:
         deadline = time.monotonic() + PATIENCE_S
         while (reached := reached_in(folder)) != {*failpoints} and time.monotonic() < deadline:
@@ -70,7 +71,7 @@ def reached_in(folder: Path) -> set[str]:
 
 def run_to_end(program: str, arguments: list[str], folder: Path) -> None:
     with (folder / "second.log").open("wb") as log:
-        driver = started(program, *arguments, log=log)
+        driver = started(program, *arguments, folder=folder, log=log)
     try:
         code = driver.wait(PATIENCE_S)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from deltalake import DeltaTable
 
 import tablefeed
 from spark.streams import finish, reader
+from support.session import environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,10 +126,11 @@ def test_a_stream_is_copied_into_a_new_table_once_over_restarts(spark: SparkSess
 
 @pytest.mark.slow
 @pytest.mark.one_spark
-def test_delta_to_indextables_to_delta_killed_half_way_ends_with_equal_rows() -> None:
+def test_delta_to_indextables_to_delta_killed_half_way_ends_with_equal_rows(tmp_path: Path) -> None:
     example = Path(__file__).parents[2] / "examples" / "round_trip.py"
+    given = {**os.environ, **environment(tmp_path)}
 
-    ended = subprocess.run([sys.executable, str(example), "6"], capture_output=True, text=True, check=False)
+    ended = subprocess.run([sys.executable, str(example), "6"], env=given, capture_output=True, text=True, check=False)
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.splitlines()[-1].startswith("Proven: 3,000 rows in all three tables")

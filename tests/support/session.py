@@ -64,6 +64,22 @@ def home_without_archives(scratch: Path) -> Path:
     return home
 
 
+def environment(scratch: Path) -> dict[str, str]:
+    """What a program that starts a session of its own needs in its environment to have the tests' configuration.
+
+    What the program itself configures comes on top. The files go to `scratch`.
+    """
+    conf = scratch / "conf"
+    conf.mkdir(exist_ok=True)
+    (conf / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in CONF.items()))
+    return {
+        "SPARK_HOME": str(home_without_archives(scratch)),
+        "SPARK_CONF_DIR": str(conf),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
 def start_session(name: str, *, scratch: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
     """Starts the session of this process, whose files go to `scratch`; `conf` comes on top of the tests' own.
 
