@@ -155,6 +155,9 @@ def _differing(session: SparkSession, ours: Sequence[_Ours]) -> Iterator[tuple[s
 
 
 def _rows_that_spark_takes(session: SparkSession, ours: Sequence[_Ours]) -> Iterator[tuple[str, str]]:
+    # A query for one row each: compiling it costs more.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     for one in ours:
         if one.text in _REFUSED_ROWS:
             continue
