@@ -51,8 +51,8 @@ def test_the_jar_finds_the_checksums_along_200_commits_right(delta_spark: SparkS
     log = JarLog(delta_spark, table)
 
     # The JAR computes a whole state for each. A checksum counts on from the one before it, so a fault that these leave
-    # out is in the next of them: of the overwrites and the versions after them, of some checkpoints, and of the last.
-    judged = {*range(2, 200, 3), 60, 120, 180, 199}
+    # out is in the next of them. Each overwrite, which begins anew, is among them, as is the version after it.
+    judged = {*range(2, 200, 7), 59, 60, 119, 120, 179, 180, 199}
     assert {n: faults for n in sorted(judged) if (faults := log.checksum_faults(n))} == {}
     assert log.checkpoint_files(199) == [f"{190:020d}.checkpoint.parquet"]
 
@@ -96,21 +96,21 @@ def snapshot_paths(table: str, *, holding: int) -> list[Path]:
 
 
 def test_each_goes_on_from_the_others_checksums_and_checkpoints(delta_spark: SparkSession, tmp_path: Path) -> None:
-    table = tmp_path / "table"
-    for n in range(12):
-        tablefeed.append(table, pa.table({"id": [n]}))
-    for n in range(12, 22):
+    table, every_fifth = tmp_path / "table", {"delta.checkpointInterval": "5"}
+    for n in range(7):
+        tablefeed.append(table, pa.table({"id": [n]}), properties=every_fifth)
+    for n in range(7, 12):
         run(delta_spark, table, "INSERT INTO {t} VALUES ({n})", n=n)
     run(delta_spark, table, "DELETE FROM {t} WHERE id = 3")
     wait_until_done()
-    for n in range(23, 34):
+    for n in range(13, 18):
         tablefeed.append(table, pa.table({"id": [n]}))
     wait_until_done()
 
     log = JarLog(delta_spark, table)
-    assert {n: faults for n in range(34) if (faults := log.checksum_faults(n))} == {}
+    assert {n: faults for n in range(18) if (faults := log.checksum_faults(n))} == {}
     found = sorted(path.name for path in (table / "_delta_log").glob("*.checkpoint.parquet"))
-    assert found == [f"{version:020d}.checkpoint.parquet" for version in (10, 20, 30)]
+    assert found == [f"{version:020d}.checkpoint.parquet" for version in (5, 10, 15)]
     assert rows(read(delta_spark, table)) == rows(tablefeed.open_table(table).to_arrow())
 
 
