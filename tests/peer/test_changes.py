@@ -117,7 +117,7 @@ def test_every_range_has_the_jars_changes_or_its_refusal(
 
     for first, last in ranges(newest):
         assert ours(table, first, last) == in_spark(delta_spark, "delta", table, first, last), (first, last)
-        if last == newest:  # whose schema it is that a batch read of ours in Spark has
+        if last == newest and first in (0, newest // 2, newest):  # whose schema a batch read of ours in Spark has
             assert in_spark(delta_spark, "tablefeed", table, first, last) == ours(table, first, last), first
 
 
