@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -33,6 +35,14 @@ def run(session: SparkSession, table: Path, *statements: str, **words: object) -
 def read(session: SparkSession, table: Path | str, by: str = "delta", **options: str | int) -> pa.Table:
     """The rows as the JAR reads them, or another format."""
     return session.read.format(by).options(**options).load(str(table)).toArrow()
+
+
+def read_all(session: SparkSession, tables: Sequence[Path], **options: str | int) -> list[pa.Table]:
+    """The rows of tables of one schema as the JAR reads them, all by one query."""
+    reader = session.read.format("delta").options(**options)
+    frames = [reader.load(str(table)).selectExpr("*", f"{number} AS _table") for number, table in enumerate(tables)]
+    found = reduce(lambda one, other: one.unionAll(other), frames).toArrow()
+    return [found.filter(pc.equal(found["_table"], n)).drop_columns(["_table"]) for n in range(len(tables))]
 
 
 def rows(table: pa.Table) -> list[str]:

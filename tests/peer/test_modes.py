@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from peer.tables import read_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,17 +102,23 @@ def test_both_replace_the_same_rows_and_say_so_in_the_same_words(
     predicate: str,
 ) -> None:
     how = {"dynamic": {"partitionOverwriteMode": "dynamic"}, "where": {"replaceWhere": predicate}}
+    made = tmp_path / "made"
+    frame(delta_spark, 1, values, kind).write.format("delta").partitionBy("p").save(str(made))
 
+    tables = {}
     for name, options in how.items():
-        found = {}
         for provider in ("delta", "tablefeed"):
-            table = tmp_path / f"{name} by {provider}"
-            frame(delta_spark, 1, values, kind).write.format("delta").partitionBy("p").save(str(table))
+            tables[name, provider] = table = shutil.copytree(made, tmp_path / f"{name} by {provider}")
             new = frame(delta_spark, 100, written, kind)
             new.write.format(provider).mode("overwrite").options(**options).save(str(table))
-            left = delta_spark.read.format("delta").load(str(table)).toArrow()["id"].to_pylist()
-            said = delta_spark.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0]
-            found[provider] = (sorted(left), said["operation"], said["operationParameters"])
+
+    left = dict(zip(tables, read_all(delta_spark, [*tables.values()]), strict=True))
+    for name in how:
+        found = {}
+        for provider in ("delta", "tablefeed"):
+            said = delta_spark.sql(f"DESCRIBE HISTORY delta.`{tables[name, provider]}` LIMIT 1").collect()[0]
+            ids = sorted(left[name, provider]["id"].to_pylist())
+            found[provider] = (ids, said["operation"], said["operationParameters"])
 
         assert found["tablefeed"][:2] == found["delta"][:2]
         assert (

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 import tablefeed
 from peer.jar_log import JarLog
-from peer.tables import any_retention, commit_actions, in_spark, read, run
+from peer.tables import any_retention, commit_actions, in_spark, read, read_all, run
 from peer.tables import rows as texts
 from tablefeed import Delete, Insert, Update
 from tablefeed.feed.snapshot.open_log import open_maintained
@@ -193,15 +192,9 @@ def do(number: int, step: Step, sides: Sequence[Side]) -> None:
 
 def read_by_all(sides: Sequence[Side]) -> list[list[str]]:
     """The rows of each table as each of the three reads them."""
-    session = sides[0].session
-    both = [
-        session.read.format("delta").load(str(side.path)).selectExpr("*", f"{n} AS side")
-        for n, side in enumerate(sides)
-    ]
-    theirs = both[0].unionAll(both[1]).toArrow()
     found = []
-    for number, side in enumerate(sides):
-        found.append(texts(theirs.filter(pc.equal(theirs["side"], number)).drop_columns(["side"])))
+    for side, theirs in zip(sides, read_all(sides[0].session, [side.path for side in sides]), strict=True):
+        found.append(texts(theirs))
         found.append(texts(tablefeed.open_table(side.path).to_arrow()))
         by_delta_rs = QueryBuilder().register("t", DeltaTable(side.path)).execute("SELECT * FROM t").read_all()
         found.append(texts(pa.table(by_delta_rs)))

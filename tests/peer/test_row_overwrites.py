@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from peer.tables import in_spark, read
+from peer.tables import commit_actions, in_spark, read_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,19 +74,27 @@ def made(session: SparkSession, table: Path, properties: Mapping[str, str], *, p
     return 4
 
 
-def left(session: SparkSession, table: Path, version: int, *, fed: bool) -> dict[str, Any]:
-    """What the JAR and we read of the table and of the changes of its last version."""
-    found: dict[str, Any] = {"rows": texts(read(session, table), *SCHEMA.names)}
-    assert texts(tablefeed.open_table(table).to_arrow(), *SCHEMA.names) == found["rows"]
-    if fed:
-        changes = read(session, table, readChangeFeed="true", startingVersion=version)
-        told = (*SCHEMA.names, "_change_type", "_commit_version")
-        found["changes"] = texts(changes, *told)
-        assert texts(tablefeed.changes(table, start_version=version).read_all(), *told) == found["changes"]
-    history = session.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0]
-    metrics = history["operationMetrics"]
-    found["said"] = (history["version"], history["operation"], history["operationParameters"]["predicate"])
-    found["metrics"] = {name: metrics.get(name) for name in ("numDeletedRows",)}
+def left(session: SparkSession, tables: Sequence[Path], version: int, *, fed: bool) -> list[dict[str, Any]]:
+    """What the JAR and we read of each table and of the changes of its last version."""
+    told = (*SCHEMA.names, "_change_type", "_commit_version")
+    by_the_jar = [texts(rows, *SCHEMA.names) for rows in read_all(session, tables)]
+    changed = read_all(session, tables, readChangeFeed="true", startingVersion=version) if fed else []
+    changes = [texts(rows, *told) for rows in changed]
+    assert [texts(tablefeed.open_table(table).to_arrow(), *SCHEMA.names) for table in tables] == by_the_jar
+    ours = [tablefeed.changes(table, start_version=version).read_all() for table in tables if fed]
+    assert [texts(rows, *told) for rows in ours] == changes
+    found = []
+    for number, table in enumerate(tables):
+        [said] = [action for kind, action in commit_actions(table, version) if kind == "commitInfo"]
+        found.append(
+            {
+                "rows": by_the_jar[number],
+                "changes": changes[number] if fed else None,
+                "version": tablefeed.open_table(table).version,
+                "said": (said["operation"], said["operationParameters"]["predicate"]),
+                "deleted": said["operationMetrics"].get("numDeletedRows"),
+            }
+        )
     return found
 
 
@@ -103,16 +111,18 @@ def test_both_leave_the_same_rows_and_tell_the_same_changes(
     version = made(delta_spark, source, properties, partitioned=partitioned)
 
     cases = CASES if properties == TABLES["fed"] and not partitioned else EVERYWHERE
-    for name in cases:
-        predicate, new = CASES[name]
-        found = {}
-        for provider in ("delta", "tablefeed"):
-            table = tmp_path / f"{name} by {provider}"
-            shutil.copytree(source, table)
+    tables: dict[str, list[Path]] = {}
+    for provider in ("delta", "tablefeed"):
+        for name in cases:
+            predicate, new = CASES[name]
+            table = shutil.copytree(source, tmp_path / f"{name} by {provider}")
             writer = delta_spark.createDataFrame(frame_of(new)).write.format(provider).mode("overwrite")
             writer.option("replaceWhere", predicate).save(str(table))
-            found[provider] = left(delta_spark, table, version + 1, fed=fed)
-        assert (name, found["tablefeed"]) == (name, found["delta"])
+            tables.setdefault(provider, []).append(table)
+
+    found = left(delta_spark, [*tables["delta"], *tables["tablefeed"]], version + 1, fed=fed)
+    theirs, ours = found[: len(cases)], found[len(cases) :]
+    assert dict(zip(cases, ours, strict=True)) == dict(zip(cases, theirs, strict=True))
 
 
 STRANGE: Sequence[tuple[str, Sequence[Row]]] = [

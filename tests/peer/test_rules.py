@@ -11,7 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from peer.tables import actions_of_kind, error_class, read, rows, run
+from peer.tables import actions_of_kind, error_class, read, read_all, rows, run
 from spark.streams import finish, grow
 from tablefeed.feed.snapshot.open_log import open_log
 
@@ -149,8 +149,8 @@ def test_the_same_rows_are_filled_alike_or_refused_alike(
     else:
         assert refusals["tablefeed"] == refusals["delta"]
     for way in ways:
-        ours, theirs = (rows(read(delta_spark, tmp_path / writer / way)) for writer in ("tablefeed", "delta"))
-        assert ours == theirs
+        ours, theirs = read_all(delta_spark, [tmp_path / writer / way for writer in ("tablefeed", "delta")])
+        assert rows(ours) == rows(theirs)
         if refusals["tablefeed"][0] is not None:
             assert [file for file in (tmp_path / "tablefeed" / way).rglob("*.parquet") if "_log" not in str(file)] == []
 
@@ -201,13 +201,13 @@ def test_rules_in_more_words_fill_and_refuse_alike(
     delta_spark: SparkSession, tmp_path: Path, with_words: Path, name: str
 ) -> None:
     columns = [f"{text} AS {column}" for column, text in {**WORDED, **WORDED_BATCHES[name]}.items()]
-    found = {}
-    for writer in ("delta", "tablefeed"):
-        table = shutil.copytree(with_words, tmp_path / writer)
-        refusal = batch(writer, delta_spark.range(3).coalesce(1).selectExpr(*columns), table)
-        found[writer] = refusal, rows(read(delta_spark, table))
+    tables = [shutil.copytree(with_words, tmp_path / writer) for writer in ("delta", "tablefeed")]
+    frame = delta_spark.range(3).coalesce(1).selectExpr(*columns)
+    refusals = [batch(table.name, frame, table) for table in tables]
 
-    assert found["tablefeed"] == found["delta"]
+    assert refusals[1] == refusals[0]
+    theirs, ours = read_all(delta_spark, tables)
+    assert rows(ours) == rows(theirs)
 
 
 IDENTITY = (

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
 import tablefeed
-from peer.tables import actions_of_kind, error_class, read
+from peer.tables import actions_of_kind, error_class, read_all
 from peer.tables import rows as text_rows
 from spark.streams import finish
 
@@ -174,6 +174,11 @@ def without_random(part: Any) -> Any:  # Any: JSON
     return inner
 
 
+def assert_equal_rows(session: SparkSession, ours: Path, theirs: Path) -> None:
+    one, other = read_all(session, [ours, theirs])
+    assert text_rows(one) == text_rows(other)
+
+
 def leave_the_same(session: SparkSession, steps: list[Rows | str], source: Path, folder: Path) -> None:
     """Has both write the streams of a scenario, a table each, and holds one against the other."""
     theirs, ours = folder / "theirs", folder / "ours"
@@ -182,7 +187,7 @@ def leave_the_same(session: SparkSession, steps: list[Rows | str], source: Path,
 
     assert refusals[1] == refusals[0]
     assert metadata(ours / "table") == metadata(theirs / "table")
-    assert text_rows(read(session, ours / "table")) == text_rows(read(session, theirs / "table"))
+    assert_equal_rows(session, ours / "table", theirs / "table")
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -294,7 +299,7 @@ def test_the_same_batches_leave_the_same_schema_and_rows_or_are_refused_alike(
 
     assert refusals[1] == refusals[0]
     assert metadata(ours) == metadata(theirs)
-    assert text_rows(read(delta_spark, ours)) == text_rows(read(delta_spark, theirs))
+    assert_equal_rows(delta_spark, ours, theirs)
 
 
 def test_a_new_table_of_mapped_columns_is_the_jars(delta_spark: SparkSession, tmp_path: Path) -> None:
@@ -309,6 +314,6 @@ def test_a_new_table_of_mapped_columns_is_the_jars(delta_spark: SparkSession, tm
     told = metadata(theirs)
     told["configuration"] = {k: v for k, v in told["configuration"].items() if k.startswith("delta.columnMapping")}
     assert metadata(ours) == told
-    assert text_rows(read(delta_spark, ours)) == text_rows(read(delta_spark, theirs))
+    assert_equal_rows(delta_spark, ours, theirs)
     features = [actions_of_kind(table, "protocol")[-1]["writerFeatures"] for table in (ours, theirs)]
     assert set(features[0]) <= set(features[1])
