@@ -16,6 +16,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
 
 from tablefeed.errors import ConflictingOptionsError, OptionError, TablefeedError
+from tablefeed.feed.stream.idle import Idle
 from tablefeed.feed.stream.lag import lag_to_json
 from tablefeed.feed.stream.offset_json import offset_from_json, offset_to_json
 from tablefeed.feed.stream.source import StreamSource, open_source
@@ -52,6 +53,7 @@ class StreamPlanner:
         self._given = given
         self._analysis = analysis
         self._planned: Offset | None = None
+        self._idle: Idle | None = Idle(lambda timeout_s: self._source.wait(timeout_s), clock=time.monotonic)
 
     def initial(self) -> dict[str, object]:
         """Gives the offset at which a new query begins."""
@@ -61,10 +63,15 @@ class StreamPlanner:
         return offset_to_json(offset)
 
     def latest(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
-        """Gives the offset at which the next batch ends; `start` where nothing is new."""
+        """Gives the offset at which the next batch ends; `start` where nothing is new. May wait first: see `Idle`."""
         write_json_without_blanks()
-        self._reads_from(self._offset(start))
-        self._planned = self._source.latest(self._offset(start), self._limits(limit))
+        begin = self._offset(start)
+        self._reads_from(begin)
+        if self._idle is not None:
+            self._idle.before_look()
+        self._planned = self._source.latest(begin, self._limits(limit))
+        if self._idle is not None:
+            self._idle.looked(has_found=self._planned != begin)
         return offset_to_json(self._planned)
 
     def lag(self) -> dict[str, object] | None:
@@ -89,6 +96,7 @@ class StreamPlanner:
 
     def bound_now(self) -> None:
         """Makes the query end with the newest version that exists now."""
+        self._idle = None  # it never waits for more
         self._source.bound_now()
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:

@@ -200,6 +200,10 @@ class StreamSource:
             self._check_offset(end)
             self._metadata.passed(self._there(end.version))
 
+    def wait(self, timeout_s: float) -> bool:
+        """Waits for a change of the log's folder; see `Store.wait`."""
+        return self._log.store.wait(self._log.directory, timeout_s=timeout_s)
+
     def close(self) -> None:
         """Closes the store, which ends its watch on the log."""
         self._log.store.close()
