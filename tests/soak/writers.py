@@ -9,6 +9,7 @@ alone while it commits, and all others share the table.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import random
@@ -230,7 +231,8 @@ def _fold(table: Path) -> None:
 
 def _fold_by_delta_rs(table: Path) -> None:
     if "domainMetadata" not in (DeltaTable(table).protocol().writer_features or ()):
-        DeltaTable(table).optimize.compact()
+        with contextlib.suppress(FileNotFoundError):  # it was slow, and the log was cleaned up meanwhile
+            DeltaTable(table).optimize.compact()
 
 
 def _clean(table: Path) -> None:
@@ -247,10 +249,13 @@ def age_log(table: Path, *, older_than_s: float, young_versions: int = 20) -> No
     needed = min((each.version for each in tablefeed.consumers(table).list()), default=newest)
     needed = min(needed, newest - young_versions)
     for path in (table / "_delta_log").glob("[0-9.]*"):
-        modified_s, version = path.stat().st_mtime, path.name.lstrip(".")[:20]
-        is_needed = version.isdigit() and int(version) >= needed
-        if not is_needed and time.time() - _DAYS_S / 2 < modified_s < time.time() - older_than_s:
-            os.utime(path, (modified_s - _DAYS_S, modified_s - _DAYS_S))
+        version = path.name.lstrip(".")[:20]
+        if version.isdigit() and int(version) >= needed:
+            continue
+        with contextlib.suppress(FileNotFoundError):  # another program's file on its way to its name
+            modified_s = path.stat().st_mtime
+            if time.time() - _DAYS_S / 2 < modified_s < time.time() - older_than_s:
+                os.utime(path, (modified_s - _DAYS_S, modified_s - _DAYS_S))
 
 
 def read(folder: Path, jars: Path) -> None:
