@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from tablefeed.delta import fields, names
 from tablefeed.delta.adds import map_of, read_adds, runs
 from tablefeed.delta.codec import FILE_ACTIONS, Gathered, read_lines
+from tablefeed.delta.json_texts import text_of
 from tablefeed.delta.paths import decode_path
 from tablefeed.errors import CorruptLogError
 from tablefeed.model.action_fields import BadActionError
@@ -143,6 +144,9 @@ class FileRows:
 
 def decode_paths(log_paths: pa.Array) -> pa.Array:
     """The decoded paths of a string column (`paths.decode_path` for each); only paths that need it are decoded."""
+    text = text_of(log_paths).to_pybytes()
+    if b"%" not in text and b":" not in text:  # thirty times as fast as the pattern, and enough for most tables
+        return log_paths
     coded = pc.match_substring_regex(log_paths, r"%|^[A-Za-z][A-Za-z0-9+.\-]*:")
     if not pc.any(coded).as_py():
         return log_paths

@@ -64,3 +64,12 @@ def texts_of_map(values: pa.MapArray, *, null_values: bool = True) -> pa.StringA
     joined = pc.binary_join(pa.ListArray.from_arrays(pc.subtract(offsets, begin), entries), ",")
     objects = pc.binary_join_element_wise("{", joined, "}", "")
     return pc.if_else(values.is_valid(), objects, pa.scalar(None, pa.string()))
+
+
+def text_of(strings: pa.StringArray) -> pa.Buffer:
+    """The bytes of all strings, one after the other. Nothing is copied."""
+    _, offsets, text = strings.buffers()
+    if text is None or not len(strings):
+        return pa.py_buffer(b"")
+    ends = pa.Array.from_buffers(pa.int32(), len(strings) + 1, [None, offsets], offset=strings.offset)
+    return text.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py())

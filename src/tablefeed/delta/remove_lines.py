@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
-from tablefeed.delta.json_texts import number_texts, object_texts, string_texts, texts_of_map
+from tablefeed.delta.json_texts import number_texts, object_texts, string_texts, text_of, texts_of_map
 
 
 def remove_lines(files: pa.RecordBatch, deletion_timestamp_ms: int) -> pa.Buffer:
@@ -31,10 +31,7 @@ def _lines(action: str, files: pa.RecordBatch, wire: Mapping[str, str], given: M
     said = {"data_change": "true", **given}
     members = {name: said.get(column) or _texts(files, column) for column, name in wire.items()}
     objects = object_texts(members, files.num_rows)
-    lines = pc.binary_join_element_wise(f'{{"{action}":', objects, "}\n", "")
-    _, offsets, text = lines.buffers()
-    ends = pa.Array.from_buffers(pa.int32(), len(lines) + 1, [None, offsets], offset=lines.offset)
-    return text.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py())
+    return text_of(pc.binary_join_element_wise(f'{{"{action}":', objects, "}\n", ""))
 
 
 def _texts(files: pa.RecordBatch, column: str) -> pa.StringArray | None:
