@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tablefeed.errors import TABLE, LogError
 from tablefeed.log.facts import fold
-from tablefeed.log.replay import each_once, live_files, sorted_for_stream
+from tablefeed.log.replay import each_once, live_files
 from tablefeed.model.actions import Commit, DomainMetadata, Facts, Metadata, Protocol, Txn, Version
 
 ROWS = pa.schema(
@@ -143,8 +143,12 @@ def test_a_file_that_was_removed_and_added_again_is_live() -> None:
     assert rows_of(list(live)) == [2, 3]
 
 
+@pytest.mark.parametrize("counted_at_once", [1, 1_000])
 @pytest.mark.parametrize("checkpoint", [[batch(add("a"), add("a"))], [batch(add("a"), add("b")), batch(add("a"))]])
-def test_a_checkpoint_that_names_a_file_twice_does_not_end_well(checkpoint: list[pa.RecordBatch]) -> None:
+def test_a_checkpoint_that_names_a_file_twice_does_not_end_well(
+    checkpoint: list[pa.RecordBatch], counted_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tablefeed.log.replay._COUNTED_AT_ONCE", counted_at_once)
     files = each_once(checkpoint, log_file="1.checkpoint.parquet")
 
     assert [next(files) for _ in checkpoint] == checkpoint
@@ -210,32 +214,3 @@ def test_any_history_replayed_in_columns_gives_what_a_plain_replay_gives(
     found = rows_of(list(live_files(checkpoint, turns[::-1])))
     assert sorted(found[: len(decided)]) == decided
     assert found[len(decided) :] == untouched
-
-
-def test_a_stream_takes_files_by_time_then_by_the_bytes_of_the_path_as_logged() -> None:
-    files = [
-        batch(add("a b", 1, modified_ms=2, log_path="a%20b"), add("a!", 2, modified_ms=2)),
-        batch(add("z", 3, modified_ms=1), add("ä", 4, modified_ms=2), add("aa", 5, modified_ms=2)),
-        batch(add("Z", 6, modified_ms=2), add("\U0001f600", 7, modified_ms=2), add("\uffff", 8, modified_ms=2)),
-    ]
-
-    # "a%20b" is after "a!" as '%' is after '!'; decoded, ' ' would be before it. UTF-8 sorts by code point.
-    assert rows_of([sorted_for_stream(files, schema=ROWS)]) == [3, 6, 2, 1, 5, 4, 8, 7]
-
-
-def test_a_stream_takes_one_path_with_two_deletion_vectors_in_a_fixed_order() -> None:
-    twins = [batch(add("p\x00u2", 2, log_path="p")), batch(add("p\x00u1", 1, log_path="p"))]
-
-    assert rows_of([sorted_for_stream(twins, schema=ROWS)]) == [1, 2]
-    assert rows_of([sorted_for_stream(twins[::-1], schema=ROWS)]) == [1, 2]
-
-
-@pytest.mark.parametrize("files", [[], [batch()], [batch(), batch()]])
-def test_a_table_without_files_is_an_empty_batch_of_the_schema(files: list[pa.RecordBatch]) -> None:
-    empty = sorted_for_stream(files, schema=ROWS)
-
-    assert (empty.num_rows, empty.schema) == (0, ROWS)
-
-
-def test_the_files_of_a_stream_come_without_statistics() -> None:
-    assert sorted_for_stream([batch(add("a"))], schema=ROWS)["stats"].to_pylist() == [None]

@@ -70,26 +70,11 @@ def each_once(checkpoint: Iterable[pa.RecordBatch], *, log_file: str) -> Iterato
     for batch in checkpoint:
         hashes.append(pa.array(map(hash, batch["key"].to_pylist()), pa.int64()))
         yield batch
-    seen = pa.chunked_array(hashes)
-    if pc.count_distinct(seen).as_py() < len(seen):
+    if not _are_distinct(pa.chunked_array(hashes)):
         raise LogError(
             f"The checkpoint {log_file} of {TABLE} names a data file twice, so its rows would be read twice. Delete "
             "the checkpoint if the commits up to its version still exist, or let the table's writer make a new one."
         )
-
-
-def sorted_for_stream(files: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> pa.RecordBatch:
-    """All `files`, of `schema`, as one batch in the order in which a stream delivers its initial snapshot.
-
-    The order is Delta-Spark's (DeltaSourceSnapshot), because offsets count these files: by modification time, then by
-    the bytes of the path as logged, still percent-encoded; by key where one path is live with two deletion vectors, a
-    case that Delta-Spark does not define. `stats` is null: no stream needs it, and it is most of the bytes. Not done:
-    Delta-Spark first normalises `.`, `..` and `//` in a path, and puts its default file system before an absolute one
-    without a scheme.
-    """
-    table = pa.Table.from_batches([without_statistics(batch) for batch in files], schema)
-    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in ("modified_ms", "log_path", "key")])
-    return pa.RecordBatch.from_arrays([column.take(order).combine_chunks() for column in table.columns], schema=schema)
 
 
 def without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -97,6 +82,18 @@ def without_statistics(batch: pa.RecordBatch) -> pa.RecordBatch:
     index = batch.schema.get_field_index("stats")
     field = batch.schema.field(index)
     return batch.set_column(index, field, pa.nulls(batch.num_rows, field.type))
+
+
+_COUNTED_AT_ONCE = 1 << 20
+"""Counting distinct values takes some 80 bytes for each, so many are counted in parts."""
+
+
+def _are_distinct(hashes: pa.ChunkedArray) -> bool:
+    parts = 1 << (len(hashes) // _COUNTED_AT_ONCE).bit_length()
+    part_of = pc.bit_wise_and(hashes, parts - 1)
+    return all(
+        pc.count_distinct(few := hashes.filter(pc.equal(part_of, part))).as_py() == len(few) for part in range(parts)
+    )
 
 
 def _decided(

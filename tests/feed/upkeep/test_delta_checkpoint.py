@@ -318,7 +318,7 @@ def test_a_damaged_checkpoint_is_passed_over_however_late_it_shows_and_no_file_i
 
 def test_a_table_of_many_files_is_sorted_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delta_checkpoint, "_ROW_GROUP", 100)
-    monkeypatch.setattr("tablefeed.feed.upkeep.sorted_files.RUN_BYTES", 1)
+    monkeypatch.setattr("tablefeed.feed.snapshot.sorted_files.RUN_BYTES", 1)
     log = a_log(v0=[protocol(), metadata(), *(add(f"f{n:04}") for n in range(950))], v1=[remove("f0005")])
 
     write(log)

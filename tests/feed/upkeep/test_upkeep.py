@@ -21,12 +21,12 @@ from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, add, live_paths, log_of, metadata, protocol, put, remove
 from support.memory_store import MemoryStore
 from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.snapshot.sorted_files import SortedFiles
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep import after_commit as upkeep
 from tablefeed.feed.upkeep import background
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, after_commit, is_due, is_worthwhile, look_after
 from tablefeed.feed.upkeep.background import wait_until_done, waited_for
-from tablefeed.feed.upkeep.sorted_files import SortedFiles
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind

@@ -82,12 +82,12 @@ class ByEventTime:
             return iter(()), self._where  # the batch ends where the snapshot begins
         begin_us, end_us = (None if at.event_time is None else at.event_time.before_us for at in (start, end))
         files = self._snapshot.files(version)
-        adds = self._snapshot.adds(files.filter(may_have_rows(files, begin_us, end_us)))
+        adds = self._snapshot.adds(files.where(may_have_rows(files.columns, begin_us, end_us)))
         return adds, self._event_times.rows(begin_us, end_us, self._where)
 
     def left(self, end: Offset) -> SnapshotLeft:
         """See `SnapshotOrder`. Bytes are estimated as in `furthest`: a file's are spread evenly over its times."""
-        files, costs = self._snapshot.files(end.version), self._costs_of(end.version)
+        files, costs = self._snapshot.files(end.version).columns, self._costs_of(end.version)
         before_us, delivered = None, 0.0
         if end.event_time is not None and costs.spans is not None:
             before_us = end.event_time.before_us
@@ -105,7 +105,7 @@ class ByEventTime:
 
     def _costs_of(self, version: Version) -> _Costs:
         if self._costs is None or self._costs.version != version:
-            self._costs = _Costs(version, self._snapshot.files(version))
+            self._costs = _Costs(version, self._snapshot.files(version).columns)
         return self._costs
 
 

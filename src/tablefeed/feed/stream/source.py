@@ -223,8 +223,7 @@ class StreamSource:
         """The steps from `start` on. Where a change of the metadata ends them, its version is put in `changes`."""
         version = start.version
         if start.in_snapshot:
-            log_paths = (path.as_py() for path in self._snapshot.files(version)["log_path"])
-            yield self._delivery.snapshot_step(self._snapshot.step(version), log_paths)
+            yield self._delivery.snapshot_step(self._snapshot.step(version), self._snapshot.log_paths(version))
             version = Version(version + 1)
         for commit in self._commits(version):
             if self._ending.is_past(commit.version):

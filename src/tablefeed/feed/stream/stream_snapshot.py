@@ -1,12 +1,12 @@
-"""The table with which a stream begins: its live files in the order in which offsets count them, held as columns.
+"""The table with which a stream begins: its live files in the order in which offsets count them (snapshot_files.py).
 
 A `SnapshotOrder` decides what a batch reads of it: file by file here, by the times in a column in event_order.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tablefeed.errors import LogError
 from tablefeed.feed.snapshot.same_table import refuse_other
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tablefeed.data.predicate import RowFilter
     from tablefeed.feed.scan.pruning import Pruner
     from tablefeed.feed.stream.event_time import EventTimes
+    from tablefeed.feed.stream.snapshot_files import SnapshotFiles
 
 
 class SnapshotOrder(Protocol):
@@ -56,28 +57,38 @@ class InitialSnapshot:
     ) -> None:
         self._begun, self._log = begun, begun.log
         self._counts_rows, self._pruner, self._event_times = counts_rows, pruner, event_times
-        self._kept: tuple[Step, pa.RecordBatch] | None = None
+        self._kept: tuple[Step, SnapshotFiles] | None = None
 
     def step(self, version: Version) -> Step:
         """Gives the sizes of the files of `version`, and their numbers of rows where `counts_rows`."""
         return self._sorted(version)[0]
 
-    def files(self, version: Version) -> pa.RecordBatch:
-        """Gives the files of `version` as columns (`tablefeed.delta.columns.FILE_COLUMNS` first), in offset order."""
+    def files(self, version: Version) -> SnapshotFiles:
+        """Gives the files of `version`, in offset order."""
         return self._sorted(version)[1]
 
-    def adds(self, files: pa.RecordBatch) -> Iterator[AddFile]:
-        """Gives those of `files` that are to be read. `files` are rows of what the method `files` gave."""
+    def log_paths(self, version: Version) -> Iterator[str]:
+        """Gives the paths of the files of `version` as logged, in offset order."""
+        files = self.files(version)
+        for batch in files.between(0, files.columns.num_rows):
+            yield from batch["log_path"].to_pylist()
+
+    def adds(self, files: Iterable[pa.RecordBatch]) -> Iterator[AddFile]:
+        """Gives those of `files` that are to be read. `files` are from what the method `files` gave."""
         from tablefeed.delta.columns import to_add_files
 
-        yield from to_add_files(files if self._pruner is None else files.filter(files["may_match"]))
+        for batch in files:
+            yield from to_add_files(batch if self._pruner is None else batch.filter(batch["may_match"]))
 
     def forget(self) -> None:
         """Drops what is kept. Called once the stream is past the snapshot."""
+        if self._kept is not None:
+            self._kept[1].close()
         self._kept = None
 
-    def _sorted(self, version: Version) -> tuple[Step, pa.RecordBatch]:
+    def _sorted(self, version: Version) -> tuple[Step, SnapshotFiles]:
         if self._kept is None or self._kept[0].version != version:
+            self.forget()
             try:
                 files = self._read(version)
             except LogError as error:
@@ -87,15 +98,15 @@ class InitialSnapshot:
                     url=self._log.url,
                     error_class="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
                 ) from error
-            sizes = memoryview(files["size_bytes"].buffers()[1]).cast("q") if files.num_rows else ()
-            rows = files["num_records"].to_pylist() if self._counts_rows else ()
+            rows = _Numbers(files.columns["num_records"]) if self._counts_rows else ()
+            sizes = _Numbers(files.columns["size_bytes"])
             self._kept = (Step(version=version, sizes=sizes, rows=rows, in_snapshot=True), files)
         return self._kept
 
-    def _read(self, version: Version) -> pa.RecordBatch:
+    def _read(self, version: Version) -> SnapshotFiles:
         from tablefeed.delta.columns import FILE_COLUMNS
         from tablefeed.feed.snapshot.files import NUM_RECORDS, with_num_records
-        from tablefeed.log.replay import sorted_for_stream
+        from tablefeed.feed.stream.snapshot_files import SnapshotFiles
 
         needs_stats = self._counts_rows or self._pruner is not None or self._event_times is not None
         found = self._log.load_for_files(version)
@@ -114,7 +125,7 @@ class InitialSnapshot:
             from tablefeed.feed.stream.event_time import mark_fields
 
             files, schema = self._event_times.marked(files), pa.schema([*schema, *mark_fields()])
-        return sorted_for_stream(files, schema=schema)
+        return SnapshotFiles(files, schema=schema)
 
 
 class ByFiles:
@@ -130,12 +141,12 @@ class ByFiles:
         """See `SnapshotOrder`."""
         files = self._snapshot.files(version)
         begin = start.file_index if start.version == version and start.in_snapshot else 0
-        stop = end.file_index if end.in_snapshot else files.num_rows
-        return self._snapshot.adds(files.slice(begin, stop - begin)), self._where
+        stop = end.file_index if end.in_snapshot else files.columns.num_rows
+        return self._snapshot.adds(files.between(begin, stop)), self._where
 
     def left(self, end: Offset) -> SnapshotLeft:
         """See `SnapshotOrder`."""
-        sizes = self._snapshot.files(end.version)["size_bytes"]
+        sizes = self._snapshot.files(end.version).columns["size_bytes"]
         left = sizes[end.file_index :]
         return SnapshotLeft(files=len(left), size_bytes=_total(left), total_bytes=_total(sizes))
 
@@ -148,3 +159,16 @@ def _total(sizes: pa.Array) -> int:
     import pyarrow.compute as pc
 
     return int(pc.sum(sizes).as_py() or 0)
+
+
+class _Numbers(Sequence[Any]):  # Any: an int, or where some are not known, None too
+    """A column of integers as Python's. Only those that are asked for are made."""
+
+    def __init__(self, column: pa.Array) -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, index: int) -> Any:  # type: ignore[override]  # nobody slices a step's numbers
+        return self._column[index].as_py()

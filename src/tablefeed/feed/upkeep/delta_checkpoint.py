@@ -42,8 +42,8 @@ from tablefeed.errors import LogGapError, ObjectNotFoundError, StoreError, namin
 from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
+from tablefeed.feed.snapshot.sorted_files import SortedFiles
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.upkeep.sorted_files import SortedFiles
 from tablefeed.log.replay import reconciled
 from tablefeed.log.segment import Checkpoint, LogSegment
 from tablefeed.model.actions import Facts, Version

@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from tablefeed.feed.upkeep.sorted_files import SortedFiles
+from tablefeed.feed.snapshot.sorted_files import SortedFiles
 
 SCHEMA = pa.schema([("key", pa.string()), ("is_add", pa.bool_())])
 
