@@ -129,26 +129,29 @@ def write(table: Path, first: int, last: int) -> None:
     print(json.dumps(written_ns))
 
 
-def make_snapshot(folder: Path) -> None:
+def make_snapshot(folder: Path, files: int = logs.CHECKPOINT_FILES, form: logs.Form = logs.Form.ONE_FILE) -> None:
     """A checkpoint of many files."""
-    logs.large_checkpoint(folder / "snapshot")
+    logs.large_checkpoint(folder / "snapshot", files=files, form=form)
 
 
 def snapshot(folder: Path) -> dict[str, float]:
     """Plans the initial snapshot of many files in batches, which are not read."""
     stream = _Stream(LocalStore(str(folder / "snapshot")))
-    took_ms, planned = [], 0
+    took_ms, planned, first_cpu_s, begun_cpu_s = [], 0, 0.0, time.process_time()
     while True:
         begun = time.perf_counter()
         files = sum(len(task.files) for task in stream.plan(Limits(files=SNAPSHOT_BATCH_FILES)))
         took_ms.append((time.perf_counter() - begun) * 1000)
+        first_cpu_s = first_cpu_s or time.process_time() - begun_cpu_s
         planned += files
         if not files:
             break
-    if planned != logs.CHECKPOINT_FILES + 1:
+    if planned != logs.file_count(folder / "snapshot"):
         raise SystemExit(f"{planned} files were planned: their time would say nothing")
     return {
+        "snapshot_files": planned,
         "snapshot_peak_mb": environment.peak_mb(),
+        "snapshot_first_batch_cpu_s": first_cpu_s,
         "snapshot_first_batch_ms": took_ms[0],
         "snapshot_batch_ms": statistics.median(took_ms[1:-1]),
     }

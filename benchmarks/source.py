@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -43,10 +44,12 @@ FIGURES = (
     Figure(key="follow_p95_ms", text="from a local commit to `follow`, p95", unit="ms"),
     Figure(
         key="snapshot_peak_mb",
-        text="a snapshot of 1,000,000 files in batches of 1,000, peak memory of the planner",
+        text="a snapshot of many files in batches of 1,000, peak memory of the planner",
         unit="MB",
         goal=AtMost(bound=1_024),
     ),
+    Figure(key="snapshot_files", text="its files", unit="files"),
+    Figure(key="snapshot_first_batch_cpu_s", text="its first batch, processor time", unit="s"),
     Figure(key="snapshot_first_batch_ms", text="its first batch, planned", unit="ms"),
     Figure(key="snapshot_batch_ms", text="each later batch, planned", unit="ms"),
     Figure(
@@ -63,7 +66,7 @@ Sample = Mapping[str, float]
 
 def main() -> None:
     """Makes the tables, measures alternating and writes the report; a quick run is printed and not kept."""
-    from benchmarks import planner  # it imports delta-rs, whose memory is none of those who only write a page
+    from benchmarks import logs, planner  # imports delta-rs, whose memory is none of those who only write a page
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.source", description=__doc__)
     parser.add_argument("--rounds", type=int, help=f"runs of each measurement ({ROUNDS})")
@@ -71,12 +74,15 @@ def main() -> None:
     parser.add_argument("--measurement", choices=planner.MEASURES, action="append", help="only this; may be repeated")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
     parser.add_argument("--scratch", type=Path, help="where tables are made and removed: some 3 GB (the system's)")
+    logs.add_arguments(parser)
     given = parser.parse_args()
+    made = partial(planner.make_snapshot, files=given.files, form=given.form)
+    makes: Mapping[str, Callable[[Path], None]] = {**planner.MAKES, "snapshot": made}
     named = given.measurement or list(planner.MEASURES)
     rounds = given.rounds or (1 if given.quick else ROUNDS)
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
         for name in named:
-            planner.MAKES[name](Path(scratch))
+            makes[name](Path(scratch))
         samples = [measured("benchmarks.planner", name, scratch) for _ in range(rounds) for name in named]
     page = as_markdown(samples, rounds=rounds, told=facts(PACKAGES))
     if not given.quick:

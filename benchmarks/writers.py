@@ -24,7 +24,7 @@ from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 import tablefeed
-from benchmarks import environment, large_writes
+from benchmarks import environment, large_writes, logs
 from benchmarks.questions import AtMost
 from benchmarks.source import Figure, Sample, as_markdown
 from benchmarks.turns import facts, keep, measured
@@ -110,6 +110,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
     parser.add_argument("--scratch", type=Path, help="where tables are made and removed (the system's)")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "FOLDER"), help=argparse.SUPPRESS)
+    logs.add_arguments(parser)
     given = parser.parse_args()
     if given.one:
         print(json.dumps(MEASURES[given.one[0]](Path(given.one[1]))))
@@ -117,6 +118,8 @@ def main() -> None:
     rounds = given.rounds or (1 if given.quick else ROUNDS)
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
         named = given.measurement or list(MEASURES)
+        if any(name.startswith("removes") for name in named):
+            large_writes.make_removes(Path(scratch), given.files, given.form)
         samples = [measured("benchmarks.writers", name, scratch) for _ in range(rounds) for name in named]
     page = as_markdown(samples, rounds=rounds, told=facts(PACKAGES), title="Writers without Spark", figures=FIGURES)
     if not given.quick:
