@@ -6,16 +6,19 @@ Only the order of events is asserted: each wait has a timeout that is never reac
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from support.memory_store import MemoryStore
 from tablefeed.store import LocalStore, Store, open_store
-from tablefeed.store.wake import DirectoryWatch, Wake
+from tablefeed.store.inotify import Inotify
+from tablefeed.store.wake import DirectoryWatch, Wake, Watchfiles
 
 LONG_S = 60.0
 """Never waited for."""
@@ -39,11 +42,12 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def local(tmp_path: Path, clock: Clock) -> Iterator[LocalStore]:
+@pytest.fixture(params=[Inotify, Watchfiles])
+def local(tmp_path: Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[LocalStore]:
     """A local store whose silence is believed for as long as its clock stands still."""
     (tmp_path / "log").mkdir()
-    store = LocalStore(str(tmp_path), wake=Wake(clock_s=clock, sleep=clock.sleep))
+    start = partial(DirectoryWatch, changes_of=request.param)
+    store = LocalStore(str(tmp_path), wake=Wake(clock_s=clock, sleep=clock.sleep, start=start))
     yield store
     store.close()
 
@@ -196,6 +200,27 @@ def test_a_store_that_sees_no_changes_sleeps_and_says_so() -> None:
 
     assert not store.wait("log", timeout_s=7.0)
     assert clock.now_s == 7.0
+
+
+def test_a_fork_that_ends_its_copy_of_a_watch_leaves_its_parents(local: LocalStore) -> None:
+    while local.wait("log", timeout_s=0.05):
+        pass
+    if (child := os.fork()) == 0:
+        local.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    local.put_if_absent("log/1", b"x")
+
+    assert local.wait("log", timeout_s=LONG_S)
+    assert not local.wait("log", timeout_s=0.05)
+
+
+def test_a_directory_that_cannot_be_watched_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    for name in ("file", "absent"):
+        with pytest.raises(OSError, match=name):
+            Inotify(str(tmp_path / name))
 
 
 def test_a_root_that_was_given_relative_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

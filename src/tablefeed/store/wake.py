@@ -1,29 +1,36 @@
 """Reports when a local directory may have changed, from the operating system's events and not by listing it.
 
-watchfiles' native watcher collects the events in its own thread. A second thread, started here, takes them from it:
-only a wait without a timeout loses no event. An event comes after its change, so a listing made after the report shows
-the change.
+A thread takes the events from the system: on Linux at once (inotify.py), elsewhere some milliseconds later by
+watchfiles. An event comes after its change, so a listing made after the report shows the change.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from watchfiles._rust_notify import RustNotify
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 _STEP_MS = 3
-"""How often the watcher checks for collected events. It reports an event after two steps at most. The checks cost well
+"""How often watchfiles checks for collected events. It reports an event after two steps at most. The checks cost well
 under 1% of a core."""
 
 _TRUST_S = 1.0
 """The longest time without a report of a change. A network mount reports no changes of other machines, and a full queue
 drops events. So after this time the answer is "may have changed"; one listing per second is cheap."""
+
+
+class Changes(Protocol):
+    """The changes of the files of one directory."""
+
+    def names(self) -> Iterator[list[str]]:
+        """Waits for changes, and gives the names of the files; "" where some are not known. Ends with the directory."""
+
+    def stop(self) -> None:
+        """Ends `names` in another thread."""
 
 
 class DirectoryWatch:
@@ -32,19 +39,14 @@ class DirectoryWatch:
     Hidden files are not reported: temporary files and checksums come and go beside each file.
     """
 
-    def __init__(self, directory: str) -> None:
-        # Imported where it is needed: it brings asyncio with it.
-        from watchfiles._rust_notify import RustNotify
-
+    def __init__(self, directory: str, *, changes_of: Callable[[str], Changes] | None = None) -> None:
         self.news = threading.Event()
         self.news.set()  # Changes before the watch began are unknown.
-        stop = threading.Event()
-        notify = RustNotify([directory], False, False, 0, False, False)  # noqa: FBT003 - positional in its signature
-        work = (notify, directory, self.news, stop)
-        self._thread = threading.Thread(target=_collect, args=work, name="tablefeed-watch", daemon=True)
+        changes = (changes_of or _changes_of)(directory)
+        self._thread = threading.Thread(target=_collect, args=(changes, self.news), name="tablefeed-watch", daemon=True)
         self._thread.start()
         # Also runs when the interpreter exits: the thread must have left native code by then.
-        self.close = weakref.finalize(self, _end, stop, self._thread)
+        self.close = weakref.finalize(self, _end, changes, self._thread)
 
     @property
     def is_alive(self) -> bool:
@@ -119,25 +121,55 @@ class Wake:
             return self._watches[directory]
 
 
-def _collect(notify: RustNotify, directory: str, news: threading.Event, stop: threading.Event) -> None:
-    own_paths = {directory, os.path.realpath(directory)}
+class Watchfiles:
+    """The changes of a directory by watchfiles, whose native watcher collects them in a thread of its own."""
+
+    def __init__(self, directory: str) -> None:
+        # Imported where it is needed: it brings asyncio with it.
+        from watchfiles._rust_notify import RustNotify
+
+        self._directory, self._stopped = directory, threading.Event()
+        self._notify = RustNotify([directory], False, False, 0, False, False)  # noqa: FBT003 - positional in its signature
+
+    def names(self) -> Iterator[list[str]]:
+        """See `Changes`."""
+        own_paths = {self._directory, os.path.realpath(self._directory)}
+        try:
+            while True:
+                # 0 means no timeout: when a timeout ends, the native code may drop an event that has just arrived.
+                events = self._notify.watch(0, _STEP_MS, 0, self._stopped)
+                if isinstance(events, str):
+                    return
+                paths = {path for _, path in events}
+                if not paths.isdisjoint(own_paths):
+                    return
+                yield [path.rpartition("/")[2] for path in paths]
+        finally:
+            self._notify.close()
+
+    def stop(self) -> None:
+        """See `Changes`."""
+        self._stopped.set()
+
+
+def _changes_of(directory: str) -> Changes:
+    if sys.platform != "linux":
+        return Watchfiles(directory)
+    from tablefeed.store.inotify import Inotify
+
+    return Inotify(directory)
+
+
+def _collect(changes: Changes, news: threading.Event) -> None:
     try:
-        while True:
-            # 0 means no timeout: when a timeout ends, the native code may drop an event that has just arrived.
-            events = notify.watch(0, _STEP_MS, 0, stop)
-            if isinstance(events, str):
-                return
-            paths = {path for _, path in events}
-            if not paths.isdisjoint(own_paths):
-                return
-            if any(not path.rpartition("/")[2].startswith(".") for path in paths):
+        for names in changes.names():
+            if any(not name.startswith(".") for name in names):
                 news.set()
     finally:
         news.set()
-        notify.close()
 
 
-def _end(stop: threading.Event, thread: threading.Thread) -> None:
-    stop.set()
+def _end(changes: Changes, thread: threading.Thread) -> None:
+    changes.stop()
     if thread is not threading.current_thread():
         thread.join(timeout=1.0)
