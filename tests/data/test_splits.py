@@ -10,6 +10,7 @@ from decimal import Decimal
 from ipaddress import IPv6Address
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -289,9 +290,57 @@ def test_a_value_that_does_not_fit_its_column_is_refused_with_the_columns_name(
     assert (refused.value.url, refused.value.path) == ("<unnamed table>", "part-0.split")
 
 
-def test_json_that_holds_bytes_is_refused() -> None:
-    with pytest.raises(DataFileError, match="has a value that JSON cannot hold"):
-        stored({"b": b"x"}, pa.string())
+@one_or_many
+@pytest.mark.parametrize("given", [b"x", Raw(b"\x09\x02"), Raw(b"\x00\x81\xff")])
+def test_json_of_a_value_that_it_cannot_hold_is_refused(given: object, count: int) -> None:
+    reason = "JSON cannot hold|a boolean of 2|not UTF-8|Invalid UTF8"
+    for value in ({"b": given}, {"a": [given]}, [given]):
+        with pytest.raises(DataFileError, match=reason):
+            stored(value, pa.string(), count=count)
+
+
+@one_or_many
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "{}"),
+        ([], "[]"),
+        ({"a": {}, "b": []}, '{"a":{},"b":[]}'),
+        ({"b": 1, "a": 2}, '{"b":1,"a":2}'),
+        ({"é\n": '"\\\x00\x1f\x7f\u2028'}, '{"é\\n":"\\"\\\\\\u0000\\u001f\x7f\u2028"}'),
+        ([-(1 << 63), U64((1 << 64) - 1)], "[-9223372036854775808,18446744073709551615]"),
+        ([1.0, -0.0, 1e-7, math.nan, math.inf], "[1.0,-0.0,1e-7,null,null]"),
+        ([IPv6Address("::ffff:1.2.3.4")], '["1.2.3.4"]'),
+        ([Instant(0), Instant(1_500_000_000)], '["1970-01-01T00:00:00Z","1970-01-01T00:00:01.5Z"]'),
+        ([Instant(10_000_000_000)], '["1970-01-01T00:00:10Z"]'),
+        ([Instant(-(1 << 63))], '["1677-09-21T00:12:43.145224192Z"]'),
+        ({"_raw": ""}, ""),
+        ({"_raw": "[1]"}, "[1]"),
+        ({"_raw": 1}, '{"_raw":1}'),
+        ({"a": {"_raw": "x"}}, '{"a":{"_raw":"x"}}'),
+        (Raw(b"\x0d\x86\x00\x81a\x0b\x00\x81b\x09\x01\x00\x81a\x09\x00"), '{"a":false,"b":true}'),
+    ],
+)
+def test_json_is_written_without_spaces_in_the_order_of_the_index(given: object, told: str, count: int) -> None:
+    assert stored(given, pa.string(), count=count) == told
+
+
+LEAVES = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats() | st.text(max_size=4)
+JSON = st.dictionaries(
+    st.text(max_size=2),
+    st.recursive(LEAVES, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=2), v, max_size=3)),
+    max_size=4,
+)
+
+
+@given(pool=st.lists(st.none() | JSON, min_size=1, max_size=6), count=st.integers(1, 200))
+def test_json_of_many_documents_is_that_of_each(pool: list[dict[str, Any] | None], count: int) -> None:
+    values = [pool[i * i % len(pool)] for i in range(count)]
+    split = a_split(["c"], [[[] if value is None else [(0, value)] for value in values]])
+
+    read = [row["c"] for row in rows(split, pa.schema([("c", pa.string())]))]
+
+    assert read == [None if value is None else orjson.dumps(value).decode() for value in values]
 
 
 @one_or_many

@@ -19,10 +19,11 @@ from tablefeed.errors import TABLE, DataFileError, ObjectNotFoundError, Unsuppor
 from tablefeed.indextables.split import split_file as splits
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.doc_store import Checksum, Read, read_blocks, unpacked
+from tablefeed.indextables.split.pieces import Pieces
 from tablefeed.indextables.split.row_columns import column
 from tablefeed.indextables.split.shapes import Wanted
 from tablefeed.indextables.split.split_file import Chunk, SplitStores
-from tablefeed.indextables.split.walk import Pieces, read_pieces
+from tablefeed.indextables.split.walk import read_pieces
 
 CHUNK_ROWS = 65_536
 CHUNK_BYTES = 8 << 20

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
+from tablefeed.indextables.split.gather import PADDING
 from tablefeed.indextables.split.tantivy_file import split_marks, vint
 
 Read = Callable[[int, int], bytes]
@@ -27,7 +28,7 @@ _UNITS_A_US = {1: 1, 2: 1000}
 _NONE, _LZ4, _ZSTD = 0, 1, 4
 _MOST_RAW_BYTES = 1 << 28
 """Of one block. A block has 16 KiB or is one larger document; a block that claims more than this is damaged."""
-_BYTES_AT_ONCE = 64 << 20
+_BYTES_AT_ONCE = 8 << 20
 """Of unpacked documents, plus at most one block. So 32 bits are enough to count the bytes."""
 _MOST_LZ4_RATIO = 255  # a byte of an LZ4 block unpacks to at most so many
 
@@ -109,9 +110,9 @@ def exactly(read: Read, offset: int, length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documents:
-    """Documents one after the other, with nothing else in `data`: document `i` ends before the byte `ends[i]`.
+    """Documents one after the other, and `PADDING` after them, in `data`: document `i` ends before the byte `ends[i]`.
 
-    `ends` (64-bit integers) is in ascending order, and its last is the length of `data`.
+    `ends` (64-bit integers) is in ascending order.
     """
 
     data: bytes
@@ -141,7 +142,7 @@ def unpacked(store: DocStore, blocks: range, packed: bytes) -> Iterator[Document
         raw.append(block[:base])
         size += base
         if size >= _BYTES_AT_ONCE or i == blocks[-1]:
-            yield Documents(data=b"".join(raw), ends=ends)
+            yield Documents(data=b"".join([*raw, PADDING]), ends=ends)
             raw, ends, size = [], array("q"), 0
 
 

@@ -13,12 +13,33 @@ import pyarrow.compute as pc
 
 from tablefeed.indextables.split.damage import DamagedSplitError
 
+PADDING = bytes(16)
+"""Follows the data: a word is read with one or two of the words in which it lies."""
+
 
 class Places:
-    """Reads values at positions of `data`. For a position outside of `data` the result is undefined."""
+    """Reads values at positions of `data`, which ends with `PADDING`.
+
+    For a position outside of `data` the result is undefined, or an error of Arrow.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = pa.py_buffer(data)
+        self._bytes = pa.Array.from_buffers(pa.uint8(), len(data), [None, self._data])
+        self._words = pa.Array.from_buffers(pa.uint64(), len(data) // 8, [None, self._data])
+
+    def bytes(self, begins: pa.Int64Array) -> pa.UInt8Array:
+        """The bytes at `begins`."""
+        return self._bytes.take(begins)
+
+    def words(self, begins: pa.Int64Array) -> pa.UInt64Array:
+        """The eight bytes from each of `begins` on, as a little-endian number."""
+        # One word of the data has the low bytes, and the next one the others; those are none where both are the same.
+        index = pc.shift_right(begins, 3)
+        skipped = pc.shift_left(pc.bit_wise_and(begins, 7), 3).cast(pa.uint64(), safe=False)
+        low, high = self._words.take(index), self._words.take(pc.add(index, 1))
+        left = pc.subtract(_SEVEN_BYTES, skipped)
+        return pc.bit_wise_or(pc.shift_right(low, skipped), pc.shift_left(pc.shift_left(high, _ONE_BYTE), left))
 
     def slices(self, begins: pa.Int64Array, ends: pa.Int64Array) -> pa.BinaryArray:
         """The bytes from each of `begins` to before the corresponding one of `ends`."""
@@ -29,10 +50,14 @@ class Places:
             return pa.array([], pa.binary())
         offsets = pc.add(begins, pc.shift_left(ends, 32)).buffers()[1]
         both = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, offsets, self._data])
-        return both.take(pc.multiply(counting(count), 2))
+        return both.take(counting(count, step=2))
 
     def fixed(self, begins: pa.Int64Array, kind: pa.DataType) -> pa.Array:
         """The values of `kind`, a little-endian number or bytes of a fixed width, at `begins`."""
+        if kind.bit_width == 8:
+            return self.bytes(begins).view(kind)
+        if kind.bit_width == 64:
+            return self.words(begins).view(kind)
         found = self.slices(begins, pc.add(begins, kind.bit_width // 8))
         return pa.Array.from_buffers(kind, len(found), [None, _contiguous(found)])
 
@@ -41,21 +66,33 @@ class Places:
 
         Raises DamagedSplitError where a number goes beyond its limit in `limits`, or has more than 35 bits.
         """
-        value = pa.repeat(pa.scalar(0, pa.int64()), len(begins))
-        going, ends = begins, begins
-        unfinished = None  # mask of the numbers that have more bytes; None: all have
-        for shift in range(0, 35, 7):
-            expect_at_most(pc.add(going, 1), limits if unfinished is None else limits.filter(unfinished))
-            byte = self.fixed(going, pa.uint8()).cast(pa.int64())
-            part = pc.shift_left(pc.bit_wise_and(byte, 127), shift)
-            going = pc.add(going, 1)
-            value, ends = _onto(value, part, unfinished), _replaced(ends, going, unfinished)
-            more = pc.less(byte, 128)
-            if not pc.any(more).as_py():
-                return value, ends
-            unfinished = more if unfinished is None else pc.replace_with_mask(unfinished, unfinished, more)
-            going = going.filter(more)
-        raise DamagedSplitError("has a length of more than 35 bits")
+        value, ends, unfinished = self._vint_part(begins, limits)
+        shift = 7
+        while unfinished is not None:
+            if shift == 35:
+                raise DamagedSplitError("has a length of more than 35 bits")
+            part, part_ends, more = self._vint_part(ends.filter(unfinished), limits.filter(unfinished))
+            sums = pc.add(value.filter(unfinished), pc.shift_left(part, shift))
+            value = pc.replace_with_mask(value, unfinished, sums)
+            ends = pc.replace_with_mask(ends, unfinished, part_ends)
+            unfinished = None if more is None else pc.replace_with_mask(unfinished, unfinished, more)
+            shift += 7
+        return value, ends
+
+    def _vint_part(
+        self, begins: pa.Int64Array, limits: pa.Int64Array
+    ) -> tuple[pa.Int64Array, pa.Int64Array, pa.BooleanArray | None]:
+        """The seven bits at each of `begins`, where they end, and whose number goes on; None: no number does."""
+        ends = pc.add(begins, 1)
+        expect_at_most(ends, limits)
+        byte = self.bytes(begins)
+        more = pc.less(byte, _TOP_BIT)
+        value = pc.bit_wise_and(byte, _LOW_BITS).cast(pa.int64())
+        return value, ends, more if pc.any(more).as_py() else None
+
+
+_ONE_BYTE, _SEVEN_BYTES = pa.scalar(8, pa.uint64()), pa.scalar(56, pa.uint64())
+_LOW_BITS, _TOP_BIT = pa.scalar(127, pa.uint8()), pa.scalar(128, pa.uint8())
 
 
 def expect_at_most(values: pa.Int64Array, limits: pa.Int64Array) -> None:
@@ -64,17 +101,9 @@ def expect_at_most(values: pa.Int64Array, limits: pa.Int64Array) -> None:
         raise DamagedSplitError("has a document that is cut, or longer than its place")
 
 
-def counting(count: int) -> pa.Int64Array:
-    """The numbers from 0 to `count - 1`."""
-    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
-
-
-def _onto(values: pa.Array, parts: pa.Array, where: pa.Array | None) -> pa.Array:
-    return pc.add(values, parts if where is None else _replaced(pc.multiply(values, 0), parts, where))
-
-
-def _replaced(values: pa.Array, new: pa.Array, where: pa.Array | None) -> pa.Array:
-    return new if where is None else pc.replace_with_mask(values, where, new)
+def counting(count: int, *, step: int = 1) -> pa.Int64Array:
+    """The first `count` multiples of `step`, from 0 on."""
+    return pc.cumulative_sum(pa.repeat(pa.scalar(step, pa.int64()), count), start=-step)
 
 
 def _contiguous(found: pa.BinaryArray) -> Any:  # Any: pa.Buffer, of which no types are published

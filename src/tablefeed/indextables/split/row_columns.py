@@ -14,11 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnfitValueError
-from tablefeed.indextables.split.gather import counting
-from tablefeed.indextables.split.nested import Code, Instant, ip_text
+from tablefeed.indextables.split.nested import Code
+from tablefeed.indextables.split.pieces import (
+    Level,
+    Piece,
+    addresses,
+    booleans,
+    doubles,
+    in_places,
+    offsets_of,
+    plain,
+)
 from tablefeed.indextables.split.shapes import ENTRY, NAME, WRAPPED
-from tablefeed.indextables.split.typed import typed, typed_key
-from tablefeed.indextables.split.walk import Level, Piece
+from tablefeed.indextables.split.typed import RAW, raw_or_json, typed, typed_key
 
 
 def column(name: str, pieces: Sequence[Piece], kind: pa.DataType, *, row_count: int, units_a_us: int) -> pa.Array:
@@ -44,28 +52,9 @@ def _several(pieces: Sequence[Piece]) -> Piece:
     """The arrays of a field whose elements are stored as separate values of the field, in their order."""
     arrays: dict[int, list[object]] = {}
     for piece in pieces:
-        for row, value in zip(piece.rows.to_pylist(), _plain(piece), strict=True):
+        for row, value in zip(piece.rows.to_pylist(), plain(piece), strict=True):
             arrays.setdefault(row, []).append(value)
     return Piece(code=None, rows=pa.array(list(arrays), pa.int64()), values=list(arrays.values()))
-
-
-def _plain(piece: Piece) -> list[object]:
-    """The values of a piece as plain Python values."""
-    values = piece.values
-    match piece.code:
-        case None:
-            return list(values)
-        case Code.STR:
-            return list(values.cast(pa.string()).to_pylist())
-        case Code.DATE:
-            return [Instant(units) for units in values.to_pylist()]
-        case Code.F64:
-            return list(_doubles(values).to_pylist())
-        case Code.BOOL:
-            return list(_booleans(values).to_pylist())
-        case Code.I64 | Code.U64 | Code.BYTES | Code.NULL:
-            return list(values.to_pylist())
-    raise UnfitValueError(f"it is stored as {piece.code.name}")
 
 
 class _Columns:
@@ -80,15 +69,7 @@ class _Columns:
 
     def merged(self, pieces: Sequence[Piece], kind: pa.DataType, count: int) -> pa.Array:
         """The column of `count` places that has these values; places without a value are null."""
-        arrays = [self._converted(piece, kind) for piece in pieces]
-        if len(pieces) == 1 and len(arrays[0]) == count:
-            return arrays[0]
-        if not pieces:
-            return pa.nulls(count, kind)
-        rows = pa.concat_arrays([piece.rows for piece in pieces])
-        if len(pieces) > 1 and pc.count_distinct(rows).as_py() != len(rows):
-            raise UnfitValueError("a document has several values")
-        return pa.concat_arrays(arrays).take(pc.index_in(counting(count), value_set=rows))
+        return in_places(pieces, [self._converted(piece, kind) for piece in pieces], kind, count)
 
     def _converted(self, piece: Piece, kind: pa.DataType) -> pa.Array:
         code, values = piece.code, piece.values
@@ -101,7 +82,7 @@ class _Columns:
         if code is not None and self._wrapped_as is not None:
             raise UnfitValueError(f"it is stored as {code.name}")
         to_value = typed(kind, self._units_a_us)
-        return pa.array([to_value(value) for value in _plain(piece)], kind)
+        return pa.array([to_value(value) for value in plain(piece)], kind)
 
     def _conversion(self, code: Code, kind: pa.DataType) -> Callable[[Any], pa.Array] | None:  # Any: as of _FROM
         if code is Code.DATE and pa.types.is_temporal(kind):
@@ -122,8 +103,7 @@ class _Columns:
                 return pa.array([{}] * count, kind)
             members = [inside.merged(level.pieces.get(f.name, []), f.type, count) for f in kind]
             return pa.StructArray.from_arrays(members, fields=list(kind))
-        entries = pc.sum(level.counts).as_py() or 0
-        offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(level.counts)]).cast(pa.int32())
+        entries, offsets = level.value_count, level.offsets
         value_type = kind.value_type if pa.types.is_list(kind) else kind.item_type
         values = inside.merged(level.pieces.get(ENTRY, []), value_type, entries)
         if pa.types.is_list(kind):
@@ -142,8 +122,7 @@ class _Columns:
         if not lists.null_count:
             return lists
         lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
-        offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)]).cast(pa.int32())
-        return pa.ListArray.from_arrays(offsets, lists.flatten(), type=kind)
+        return pa.ListArray.from_arrays(offsets_of(lengths), lists.flatten(), type=kind)
 
 
 def _keys(names: pa.StringArray, kind: pa.DataType, units_a_us: int) -> pa.Array:
@@ -155,35 +134,14 @@ def _keys(names: pa.StringArray, kind: pa.DataType, units_a_us: int) -> pa.Array
 
 # --- from numbers ----------------------------------------------------------------------------------------------------
 
-_TOP = pa.scalar(1 << 63, pa.uint64())
-
-
-def _doubles(ordered: pa.UInt64Array) -> pa.DoubleArray:
-    """The numbers that are stored as unsigned integers of the same order."""
-    is_positive = pc.greater_equal(ordered, _TOP)
-    bits = pc.if_else(is_positive, pc.bit_wise_xor(ordered, _TOP), pc.bit_wise_not(ordered))
-    return bits.view(pa.float64())
-
 
 def _floats(ordered: pa.UInt64Array) -> pa.FloatArray:
-    doubles = _doubles(ordered)
-    floats = doubles.cast(pa.float32())
-    same = pc.or_(pc.equal(floats.cast(pa.float64()), doubles), pc.is_nan(doubles))
+    numbers = doubles(ordered)
+    floats = numbers.cast(pa.float32())
+    same = pc.or_(pc.equal(floats.cast(pa.float64()), numbers), pc.is_nan(numbers))
     if not pc.all(same).as_py():
         raise UnfitValueError("it has more digits than a float")
     return floats
-
-
-def _booleans(bytes_: pa.UInt8Array) -> pa.BooleanArray:
-    if pc.any(pc.greater(bytes_, 1)).as_py():
-        raise UnfitValueError("it is neither true nor false")
-    return bytes_.cast(pa.bool_())
-
-
-def _addresses(addresses: pa.FixedSizeBinaryArray) -> pa.StringArray:
-    distinct = addresses.dictionary_encode()
-    texts = pa.array([ip_text(address) for address in distinct.dictionary.to_pylist()], pa.string())
-    return texts.take(distinct.indices)
 
 
 def _from_moments(units: pa.Int64Array, kind: pa.DataType, units_a_us: int) -> pa.Array:
@@ -216,22 +174,33 @@ def _without_zone(texts: pa.BinaryArray) -> pa.Array:
     return texts.cast(kind)
 
 
+def _json_texts(objects: pa.BinaryArray) -> pa.StringArray:
+    texts = objects.cast(pa.string())
+    is_raw = pc.starts_with(texts, f'{{"{RAW}":"')
+    if not pc.any(is_raw).as_py():
+        return texts
+    written = [raw_or_json(text) for text in texts.filter(is_raw).to_pylist()]
+    return pc.replace_with_mask(texts, is_raw, pa.array(written, pa.string()))
+
+
 _Conversions = Mapping[tuple[Code, pa.DataType], Callable[[Any], pa.Array]]  # Any: an array of the code's own type
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _ANYWHERE: _Conversions = {
     **{(code, kind): _to(kind) for code in (Code.I64, Code.U64) for kind in _INTEGERS},
-    (Code.F64, pa.float64()): _doubles,
+    (Code.F64, pa.float64()): doubles,
     (Code.F64, pa.float32()): _floats,
-    (Code.BOOL, pa.bool_()): _booleans,
+    (Code.BOOL, pa.bool_()): booleans,
     (Code.STR, pa.string()): _to(pa.string()),
     (Code.BYTES, pa.binary()): lambda values: values,
-    (Code.IP, pa.string()): _addresses,
+    (Code.IP, pa.string()): addresses,
 }
 _FROM: _Conversions = {
     **_ANYWHERE,
     (Code.STR, pa.int8()): _parsed(pa.int8()),
     (Code.STR, pa.int16()): _parsed(pa.int16()),
     (Code.STR, pa.timestamp("us")): _without_zone,
+    (Code.OBJECT, pa.string()): _json_texts,
+    (Code.ARRAY, pa.string()): _to(pa.string()),
 }
 _FROM_INSIDE: _Conversions = {
     **_ANYWHERE,

@@ -6,10 +6,9 @@ decodes them, and gives the Arrow type in which the values with a key are wanted
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +28,7 @@ WRAPPED = "_values"
 """One writer stores an array in an object under this name, the other under the column's name."""
 
 JSON = pa.large_string()
-"""Marks an object or array that is wanted as JSON text, in a string column. No column has this type itself."""
+"""Marks what is wanted as JSON text, in a string column: objects, arrays and all in them. No column has this type."""
 
 _FEW = 64
 """Fewer values than this are read one by one: a step for all of them costs as much as some dozens of values."""
@@ -39,7 +38,7 @@ class Heads(NamedTuple):
     """The heads of many values, and where their bodies begin; `names` are the keys of map values that are wanted."""
 
     bodies: pa.Int64Array
-    heads: pa.BinaryArray
+    heads: pa.Array
     names: pa.BinaryArray | None = None
 
 
@@ -64,7 +63,7 @@ class Shape(Protocol):
         """The heads at `at`. Raises DamagedSplitError where one goes beyond its limit in `limits`."""
         ...
 
-    def parse(self, head: bytes) -> tuple[Key, int]:
+    def parse(self, head: Any) -> tuple[Key, int]:  # Any: an element of `Heads.heads`
         """The key of a value with this head, and the number of its type code."""
         ...
 
@@ -80,6 +79,8 @@ class Shape(Protocol):
 def shape_of(code: Code, kind: pa.DataType | None) -> Shape | None:
     """The shape of an object or array that is wanted as `kind`, or skipped if that is None. None: it is read whole."""
     is_a = pa.types
+    if kind == JSON:
+        return Entries(JSON) if code is Code.OBJECT else Elements(JSON)
     if code is Code.ARRAY:
         return Elements(None if kind is None else kind.value_type) if kind is None or is_a.is_list(kind) else None
     if kind is not None and is_a.is_struct(kind):
@@ -89,7 +90,8 @@ def shape_of(code: Code, kind: pa.DataType | None) -> Shape | None:
     return None
 
 
-_HEAD = struct.Struct("<IB")
+_HEAD_BYTES = 5  # 32 bits for the field, and the type code
+_HEAD_MASK = pa.scalar((1 << 8 * _HEAD_BYTES) - 1, pa.uint64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +104,12 @@ class DocumentShape:
     id_step = 0
 
     def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
-        bodies = pc.add(at, _HEAD.size)
+        bodies = pc.add(at, _HEAD_BYTES)
         expect_at_most(bodies, limits)
-        return Heads(bodies, places.slices(at, bodies))
+        return Heads(bodies, pc.bit_wise_and(places.words(at), _HEAD_MASK))
 
-    def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
-        field, code = _HEAD.unpack(head)
+    def parse(self, head: Any) -> tuple[Key, int]:  # noqa: D102
+        code, field = divmod(head, 1 << 32)
         if field >= self.field_count:
             raise DamagedSplitError(f"has a document with a value of field {field}, of {self.field_count}")
         return field, code
@@ -136,7 +138,7 @@ class Members:
         _, names_end, bodies = _named(places, at, limits)
         return Heads(pc.add(names_end, 1), places.slices(at, bodies))
 
-    def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
+    def parse(self, head: Any) -> tuple[Key, int]:  # noqa: D102
         _, begin = vint(head, 1)
         return _text(head[begin:-1]), head[-1]
 
@@ -159,10 +161,10 @@ class Elements:
     def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
         bodies = pc.add(at, 1)
         expect_at_most(bodies, limits)
-        return Heads(bodies, places.slices(at, bodies))
+        return Heads(bodies, places.bytes(at))
 
-    def parse(self, head: bytes) -> tuple[Key, int]:  # noqa: D102
-        return ENTRY, head[0]
+    def parse(self, head: Any) -> tuple[Key, int]:  # noqa: D102
+        return ENTRY, head
 
     def child(self, key: Key, code: Code) -> pa.DataType | None:  # noqa: ARG002, D102 - same for every code
         return self.wanted
@@ -179,7 +181,7 @@ class Entries(Elements):
     def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
         names_begin, names_end, bodies = _named(places, at, limits)
         names = places.slices(names_begin, names_end) if self.wanted is not None else None
-        return Heads(bodies, places.slices(names_end, bodies), names)
+        return Heads(bodies, places.bytes(names_end), names)
 
     def plain(self, data: bytes, at: int, count: int, levels: int) -> tuple[list[tuple[Key, object]], int]:  # noqa: D102
         found, end = members(data, at, count, levels)
@@ -191,7 +193,7 @@ def _named(
 ) -> tuple[pa.Int64Array, pa.Int64Array, pa.Int64Array]:
     """Where the names of members begin and end, and where their bodies begin, after a type code of one byte."""
     expect_at_most(pc.add(at, 1), limits)
-    if pc.any(pc.not_equal(places.fixed(at, pa.uint8()), int(Code.STR))).as_py():
+    if pc.any(pc.not_equal(places.bytes(at), int(Code.STR))).as_py():
         raise DamagedSplitError("has an object whose member has no name")
     lengths, begins = places.vints(pc.add(at, 1), limits)
     ends = pc.add(begins, lengths)

@@ -39,20 +39,21 @@ def typed(kind: pa.DataType, units_a_us: int) -> Typed:
     return lambda value: None if value is None else make(value)
 
 
-def json_text(value: object, units_a_us: int) -> str:
-    """The text of a value of a JSON column: without spaces, its members in the order of the index, not of the writer.
+def json_text(value: object, units_a_us: int) -> bytes:
+    """The text of a value in a JSON column: without spaces, its members in the order of the index, not of the writer.
 
-    A text that is not a JSON object is stored as {"_raw": text}, and returned as it is. Raises DamagedSplitError for a
-    value that JSON cannot hold, such as bytes.
+    Raises DamagedSplitError for a value that JSON cannot hold, such as bytes.
     """
-    if isinstance(value, dict) and list(value) == [RAW]:
-        raw = value[RAW]
-        if isinstance(raw, str) and json_object(raw) is None:
-            return raw
     try:
-        return orjson.dumps(value, default=lambda inner: _json_leaf(inner, units_a_us)).decode()
+        return orjson.dumps(value, default=lambda inner: _json_leaf(inner, units_a_us))
     except (orjson.JSONEncodeError, OverflowError) as error:
         raise DamagedSplitError(f"has a value that JSON cannot hold: {error}") from error
+
+
+def raw_or_json(text: str) -> str:
+    """The text that was written to a JSON column: one that is not a JSON object is stored as {"_raw": text}."""
+    found = orjson.loads(text)
+    return found[RAW] if list(found) == [RAW] and json_object(found[RAW]) is None else text
 
 
 def json_object(text: str) -> dict[str, Any] | None:  # Any: JSON

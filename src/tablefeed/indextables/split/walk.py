@@ -19,39 +19,11 @@ import pyarrow.compute as pc
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError, damage_by_name
 from tablefeed.indextables.split.doc_store import Documents
 from tablefeed.indextables.split.gather import Places, counting, expect_at_most
+from tablefeed.indextables.split.json_column import json_column
 from tablefeed.indextables.split.nested import MOST_LEVELS, Code, value_at
+from tablefeed.indextables.split.pieces import Level, Piece, Pieces
 from tablefeed.indextables.split.shapes import JSON, NAME, DocumentShape, Key, Shape, Wanted, shape_of
 from tablefeed.indextables.split.typed import json_text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """Values with one name: `values[i]` is at place `rows[i]` of its column. Places are strictly ascending.
-
-    With a `code`, `values` is an Arrow array of the code's type (see `_FIXED`; texts are binary, not yet checked as
-    UTF-8), or a `Level` for objects and arrays. With `code` None it is a list of plain values of any type.
-    """
-
-    code: Code | None
-    rows: pa.Int64Array
-    values: Any  # Any: an array, a Level, or a list
-
-
-Pieces = Mapping[Key, list[Piece]]
-"""The values of each field, by the field's number, or of each member. What has no value anywhere is absent."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """The values inside objects or arrays: the object or array `i` holds `counts[i]` of them.
-
-    The place of a struct's member is the number of its object. Elements of arrays and entries of maps have consecutive
-    places, in the order of their arrays or maps.
-    """
-
-    counts: pa.Int64Array
-    pieces: Pieces
-
 
 _FIXED: Mapping[Code, pa.DataType] = {
     Code.U64: pa.uint64(),
@@ -178,7 +150,11 @@ class _Walk:
         items = counting(len(counts))
         ids = pc.subtract(pc.cumulative_sum(counts), counts) if shape.id_step else items
         pieces, ends = self._run(shape, _Values(items, ids, counts, at, limits), levels - 1)
-        return Piece(code=code, rows=rows, values=Level(counts=counts, pieces=pieces)), ends
+        level = Level(counts=counts, pieces=pieces)
+        if kind != JSON:
+            return Piece(code=code, rows=rows, values=level), ends
+        texts = json_column(code, level, self._units_a_us)
+        return self._as_it_is(group, levels) if texts is None else (Piece(code=code, rows=rows, values=texts), ends)
 
     def _as_it_is(self, group: _Group, levels: int) -> tuple[Piece, pa.Int64Array]:
         values: list[object] = []
@@ -186,13 +162,12 @@ class _Walk:
         with damage_by_name("a document"):
             for begin in group.begins.to_pylist():
                 value, end = value_at(self._data, begin, group.code, levels)
-                # Converted to text at once: keeping many objects would slow the garbage collector down.
                 values.append(json_text(value, self._units_a_us) if group.kind == JSON else value)
                 ends.append(end)
         all_ends = pa.array(ends, pa.int64())
         expect_at_most(all_ends, group.limits)
         if group.kind == JSON:
-            return Piece(code=Code.STR, rows=group.rows, values=pa.array(values, pa.binary())), all_ends
+            return Piece(code=group.code, rows=group.rows, values=pa.array(values, pa.binary())), all_ends
         return Piece(code=None, rows=group.rows, values=values), all_ends
 
     def _one_by_one(self, shape: Shape, values: _Values, pieces: dict[Key, list[Piece]], levels: int) -> pa.Int64Array:
