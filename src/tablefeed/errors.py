@@ -416,11 +416,11 @@ class StoreError(_LocatedError):
 
 
 class ObjectNotFoundError(StoreError):
-    """There is no object `name` at `url`."""
+    """There is no object `name` at `url`. `hint` says more."""
 
-    def __init__(self, *, url: str, name: str) -> None:
+    def __init__(self, *, url: str, name: str, hint: str = "") -> None:
         self.name = name
-        super().__init__(f"There is no {name} at {url}.", url=url)
+        super().__init__(f"There is no {name} at {url}.{hint}", url=url)
 
 
 class NotExclusiveError(StoreError):

@@ -137,6 +137,7 @@ from tablefeed.spark.written import Written
 file = AddFile(path="a", log_path="a", partition_values={{}}, size_bytes=1, modified_ms=0, data_change=True)
 writer.commit([Written(plan=writer._plan.about("q"), files=(file,), txn=Txn(app_id="q", txn_version=0))], 0)
 """
+    (table / "a").touch()
     loaded = ran(commit)
 
     assert tablefeed.open_table(table).txn_version("q") == 0

@@ -174,7 +174,8 @@ def _refused_by_name(file: SplitFile) -> Iterator[None]:
     except (FileNotFoundError, ObjectNotFoundError) as error:
         raise DataFileError(
             f"{what} is gone, but the log still names it. It was deleted by hand, or by a PURGE INDEXTABLES "
-            "whose retention is shorter than this reader's lag. Restore it, or start again.",
+            "whose retention is shorter than this reader's lag, or it is on the disk of another machine. Restore it, "
+            "or start again.",
             path=file.path,
         ) from error
     except OSError as error:

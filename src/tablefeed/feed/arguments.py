@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tablefeed.errors import IllegalOptionError, MissingPathError, SchemaMismatchError, naming
+from tablefeed.store.address import parse_address
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +55,12 @@ def location(url: object) -> str:
             option="url", value=str(url), explain="must be a path or a URL, as text or os.PathLike"
         )
     return text(path, argument="url")
+
+
+def from_any_folder(location: str) -> str:
+    """Gives `location` for processes with other working directories: a relative path becomes absolute."""
+    address = parse_address(location)
+    return address.location if address.scheme == "file" else location
 
 
 def store_options(given: object) -> dict[str, str]:

@@ -199,6 +199,8 @@ class _Work:
         divided = rows.repartition(tasks, *_divided_by(rows, how))
         snapshot, version = target.snapshot, target.snapshot.version
         after = None if target.before is snapshot else (snapshot.metadata, snapshot.protocol)
+        # The executors have other working directories.
+        work = replace(work, location=snapshot.log.location)
         task = _Task(work=work, version=version, after=after, now_ms=now_ms())
         found = divided.mapInArrow(task, "part binary").toArrow()
         # Our own tasks pickled these parts in this query.
@@ -218,7 +220,7 @@ class _Work:
         reader = (
             changes.sparkSession.read.format("tablefeed").option("versionAsOf", snapshot.version).options(**storage)
         )
-        known = reader.load(self.location).where("true" if how.scd_type == 1 else f"{END_AT} IS NULL")
+        known = reader.load(snapshot.log.location).where("true" if how.scd_type == 1 else f"{END_AT} IS NULL")
         deletes = known.selectExpr(*(f"`{name}`" for name in how.keys), f"true AS {IS_GONE}")
         return changes.selectExpr("*", f"false AS {IS_GONE}").unionByName(deletes, allowMissingColumns=True)
 

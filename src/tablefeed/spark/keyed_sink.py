@@ -179,7 +179,7 @@ def _planned(path: str, schema: StructType, options: ParsedOptions, *, overwrite
         asked = asking(arguments_of(options))
         target, batch = fitted(TargetRows(changeable(state)), source.empty_table(), asked)
     return _Changes(
-        location=path,
+        location=log.location,
         storage_options=options.storage,
         asked=asked,
         source=source,

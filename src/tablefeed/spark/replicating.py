@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.api.replicate import replicate as replicated
-from tablefeed.feed.arguments import location, store_options
+from tablefeed.feed.arguments import from_any_folder, location, store_options
 from tablefeed.feed.snapshot.open_log import open_maintained
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def replicate(spark: SparkSession, source: str, target: str, **asked: Any) -> Re
     """
     options, given = store_options(asked.get("storage_options")), asked.get("target_storage_options")
     to = options if given is None else store_options(given)
-    copied = _Task(source=(location(source), options), target=(location(target), to))
+    copied = _Task(source=(from_any_folder(location(source)), options), target=(from_any_folder(location(target)), to))
 
     def copy_files(files: Sequence[str]) -> None:
         if len(files) <= FILES_OF_A_TASK:

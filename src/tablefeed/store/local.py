@@ -298,7 +298,8 @@ class LocalStore:
             yield folder
         except OSError as error:
             if within is not None and not os.path.isdir(self._path(within.directory)):
-                raise ObjectNotFoundError(url=self.url, name=within.directory or "folder") from error
+                hint = " Nothing was written there. It was deleted, or it is on the disk of another machine."
+                raise ObjectNotFoundError(url=self.url, name=within.directory or "folder", hint=hint) from error
             raise failed(operation, name, error, url=self.url) from error
         finally:
             if folder is not None:

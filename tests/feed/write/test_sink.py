@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from support.commits import already_applied, committed, still
 from support.logs import ID
-from tablefeed.errors import InvalidRowsError, NotExclusiveError, StoreError
+from tablefeed.errors import CommitError, InvalidRowsError, NotExclusiveError, ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot import known_state
@@ -111,6 +111,50 @@ def test_a_task_that_can_create_no_more_files_leaves_none_of_those_that_are_whol
     with pytest.raises(StoreError, match="The disk is full"):
         write_task(plan, [batch(1, 2, 3)], task=0, now_ms=0)
     assert data_files(tmp_path) == []
+
+
+def test_tasks_with_another_working_directory_write_to_the_table_of_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("driver", "executor"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "driver")
+    log, plan = planned(Path("orders"))
+
+    monkeypatch.chdir(tmp_path / "executor")
+    files = write_task(plan, [batch(1)], task=0, now_ms=0)
+    monkeypatch.chdir(tmp_path / "driver")
+    commit(log, None, a_batch(plan, files, 0), still())
+
+    assert rows(tmp_path / "driver" / "orders") == [1]
+    assert not any((tmp_path / "executor").iterdir())
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_files_on_the_disk_of_another_machine_are_never_committed(tmp_path: Path, is_new: bool) -> None:  # noqa: FBT001
+    here, there = tmp_path / "here", tmp_path / "there"
+    if not is_new:
+        tablefeed.append(here, pa.table({"id": [1]}))
+        shutil.copytree(here, there)
+    log, plan = planned(here)
+    files = write_task(plan, [batch(2)], task=0, now_ms=0, store=LocalStore(str(there)))
+
+    with pytest.raises(CommitError, match="A task wrote them to the disk of another machine"):
+        commit(log, current_snapshot(log), a_batch(plan, files, 0), still())
+
+    assert list(there.glob(files[0].path))
+    assert not here.exists() if is_new else rows(here) == [1]
+
+
+def test_a_task_does_not_create_the_folder_of_a_table_on_another_machine(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    tablefeed.append(here, pa.table({"id": [1]}))
+    _, plan = planned(here)
+
+    with pytest.raises(ObjectNotFoundError, match=r"no folder at .*there.* on the disk of another machine"):
+        write_task(plan, [batch(2)], task=0, now_ms=0, store=LocalStore(str(there)))
+
+    assert not there.exists()
 
 
 def test_a_task_without_rows_writes_no_file(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tablefeed.errors import (
+    CommitError,
     CommitUnknownError,
     ConflictError,
     LogError,
@@ -31,6 +32,7 @@ from tablefeed.feed.write.write_plan import DeltaPlan, SplitPlan
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.store.local import LocalStore
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +82,7 @@ def _committed(
         try:
             with _deleted_if_just_written(log, transaction):
                 state = _after_lost_put(log, state, ours.longest_pause_s(lost), around) if lost else ours.begin(state)
-                found = _outcome_or_put(ours, transaction, state)
+                found = _outcome_or_put(ours, log, transaction, state)
         except (CommitUnknownError, NotExclusiveError):
             raise  # the commit may be in the log
         except TablefeedError as error:
@@ -123,7 +125,7 @@ def _deleted_if_just_written(log: TableLog, transaction: Transaction) -> Iterato
 
 
 def _outcome_or_put(
-    ours: FormatCommit, transaction: Transaction, state: Snapshot | None
+    ours: FormatCommit, log: TableLog, transaction: Transaction, state: Snapshot | None
 ) -> tuple[Committed | AlreadyApplied, Snapshot] | Put:
     """Gives the commit to put after `state`; where there is nothing to put, the outcome and `state`."""
     replay = ours.replayed(state)
@@ -132,7 +134,21 @@ def _outcome_or_put(
     ours.check(state)
     if state is not None and ours.changes_nothing(state):
         return Committed(version=state.version), state
+    if isinstance(log.store, LocalStore):
+        _check_same_disk(log, transaction)
     return ours.prepared(state)
+
+
+def _check_same_disk(log: TableLog, transaction: Transaction) -> None:
+    """Raises CommitError if a file is not on this disk: Spark's tasks may run on machines that do not share it."""
+    absent = [path for path in transaction.paths if not log.store.exists(path)]
+    if absent:
+        raise CommitError(
+            f"{len(absent)} of {len(transaction.paths)} new files are not at {log.url} on the machine that commits, "
+            f"such as {absent[0]}. A task wrote them to the disk of another machine, or they were deleted since. "
+            "Nothing was committed. Use a table on an object store, or run the query on one machine.",
+            url=log.url,
+        )
 
 
 def _after_lost_put(

@@ -115,8 +115,8 @@ class DeltaTask(ScanTask):
             except ObjectNotFoundError as error:
                 raise DataFileError(
                     f"The data file {file.path} of {store.url} is gone, though the log still names it: VACUUM or "
-                    "another hand removed it. Restart from a newer version, or keep deleted files longer "
-                    "(delta.deletedFileRetentionDuration).",
+                    "another hand removed it, or it is on the disk of another machine. Restart from a newer version, "
+                    "or keep deleted files longer (delta.deletedFileRetentionDuration).",
                     url=store.url,
                     path=file.path,
                     error_class="DELTA_FILE_NOT_FOUND",

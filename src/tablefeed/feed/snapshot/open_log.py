@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tablefeed.catalog import names as catalog_names
 from tablefeed.delta import names as delta_names
 from tablefeed.errors import TableError, UnsupportedFeatureError
+from tablefeed.feed.arguments import from_any_folder
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_format import TableFormat
@@ -44,6 +45,7 @@ def open_log(
         )
     if named is not None:
         return named
+    location = from_any_folder(location)  # Spark's tasks open it in the folders of their executors
     if (found or table_format) is not TableFormat.INDEXTABLES:
         return DeltaLog(store, location=location, storage_options=options)
     from tablefeed.feed.snapshot.index_log import IndexTablesLog
