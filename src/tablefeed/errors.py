@@ -419,7 +419,7 @@ class ObjectNotFoundError(StoreError):
     """There is no object `name` at `url`. `hint` says more."""
 
     def __init__(self, *, url: str, name: str, hint: str = "") -> None:
-        self.name = name
+        self.name, self.hint = name, hint
         super().__init__(f"There is no {name} at {url}.{hint}", url=url)
 
 
