@@ -317,6 +317,8 @@ def test_json_of_a_value_that_it_cannot_hold_is_refused(given: object, count: in
         ({"_raw": ""}, ""),
         ({"_raw": "[1]"}, "[1]"),
         ({"_raw": 1}, '{"_raw":1}'),
+        ({"_raw": Instant(0)}, '{"_raw":"1970-01-01T00:00:00Z"}'),
+        ({"_raw": IPv6Address("::1")}, "::1"),
         ({"a": {"_raw": "x"}}, '{"a":{"_raw":"x"}}'),
         (Raw(b"\x0d\x86\x00\x81a\x0b\x00\x81b\x09\x01\x00\x81a\x09\x00"), '{"a":false,"b":true}'),
     ],

@@ -26,7 +26,7 @@ from tablefeed.indextables.split.pieces import (
     plain,
 )
 from tablefeed.indextables.split.shapes import ENTRY, NAME, WRAPPED
-from tablefeed.indextables.split.typed import RAW, raw_or_json, typed, typed_key
+from tablefeed.indextables.split.typed import typed, typed_key
 
 
 def column(name: str, pieces: Sequence[Piece], kind: pa.DataType, *, row_count: int, units_a_us: int) -> pa.Array:
@@ -174,15 +174,6 @@ def _without_zone(texts: pa.BinaryArray) -> pa.Array:
     return texts.cast(kind)
 
 
-def _json_texts(objects: pa.BinaryArray) -> pa.StringArray:
-    texts = objects.cast(pa.string())
-    is_raw = pc.starts_with(texts, f'{{"{RAW}":"')
-    if not pc.any(is_raw).as_py():
-        return texts
-    written = [raw_or_json(text) for text in texts.filter(is_raw).to_pylist()]
-    return pc.replace_with_mask(texts, is_raw, pa.array(written, pa.string()))
-
-
 _Conversions = Mapping[tuple[Code, pa.DataType], Callable[[Any], pa.Array]]  # Any: an array of the code's own type
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _ANYWHERE: _Conversions = {
@@ -199,7 +190,7 @@ _FROM: _Conversions = {
     (Code.STR, pa.int8()): _parsed(pa.int8()),
     (Code.STR, pa.int16()): _parsed(pa.int16()),
     (Code.STR, pa.timestamp("us")): _without_zone,
-    (Code.OBJECT, pa.string()): _json_texts,
+    (Code.OBJECT, pa.string()): _to(pa.string()),
     (Code.ARRAY, pa.string()): _to(pa.string()),
 }
 _FROM_INSIDE: _Conversions = {

@@ -40,7 +40,7 @@ def typed(kind: pa.DataType, units_a_us: int) -> Typed:
 
 
 def json_text(value: object, units_a_us: int) -> bytes:
-    """The text of a value in a JSON column: without spaces, its members in the order of the index, not of the writer.
+    """The JSON text of a value: without spaces, its members in the order of the index, not of the writer.
 
     Raises DamagedSplitError for a value that JSON cannot hold, such as bytes.
     """
@@ -50,10 +50,16 @@ def json_text(value: object, units_a_us: int) -> bytes:
         raise DamagedSplitError(f"has a value that JSON cannot hold: {error}") from error
 
 
-def raw_or_json(text: str) -> str:
-    """The text that was written to a JSON column: one that is not a JSON object is stored as {"_raw": text}."""
-    found = orjson.loads(text)
-    return found[RAW] if list(found) == [RAW] and json_object(found[RAW]) is None else text
+def document_json(value: object, units_a_us: int) -> bytes:
+    """The text that was written to a JSON column: one that is not a JSON object is stored as {"_raw": text}.
+
+    Raises as `json_text`.
+    """
+    if isinstance(value, dict) and list(value) == [RAW]:
+        raw = value[RAW]
+        if isinstance(raw, str) and json_object(raw) is None:
+            return raw.encode()
+    return json_text(value, units_a_us)
 
 
 def json_object(text: str) -> dict[str, Any] | None:  # Any: JSON

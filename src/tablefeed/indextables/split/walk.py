@@ -23,7 +23,7 @@ from tablefeed.indextables.split.json_column import json_column
 from tablefeed.indextables.split.nested import MOST_LEVELS, Code, value_at
 from tablefeed.indextables.split.pieces import Level, Piece, Pieces
 from tablefeed.indextables.split.shapes import JSON, NAME, DocumentShape, Key, Shape, Wanted, shape_of
-from tablefeed.indextables.split.typed import json_text
+from tablefeed.indextables.split.typed import RAW, document_json, json_text
 
 _FIXED: Mapping[Code, pa.DataType] = {
     Code.U64: pa.uint64(),
@@ -154,15 +154,29 @@ class _Walk:
         if kind != JSON:
             return Piece(code=code, rows=rows, values=level), ends
         texts = json_column(code, level, self._units_a_us)
-        return self._as_it_is(group, levels) if texts is None else (Piece(code=code, rows=rows, values=texts), ends)
+        if texts is None:
+            return self._as_it_is(group, levels)
+        if levels == MOST_LEVELS:
+            texts = self._without_raw(texts, group)
+        return Piece(code=code, rows=rows, values=texts), ends
+
+    def _without_raw(self, texts: pa.BinaryArray, group: _Group) -> pa.BinaryArray:
+        """The JSON texts of documents, where those that may be {"_raw": text} are read one by one."""
+        may_be_raw = pc.starts_with(texts, f'{{"{RAW}":"')
+        if not pc.any(may_be_raw).as_py():
+            return texts
+        columns = (column.filter(may_be_raw) for column in (group.rows, group.begins, group.limits))
+        piece, _ = self._as_it_is(_Group(group.code, group.kind, *columns), MOST_LEVELS)
+        return pc.replace_with_mask(texts, may_be_raw, piece.values)
 
     def _as_it_is(self, group: _Group, levels: int) -> tuple[Piece, pa.Int64Array]:
         values: list[object] = []
         ends = []
+        to_text = document_json if levels == MOST_LEVELS else json_text
         with damage_by_name("a document"):
             for begin in group.begins.to_pylist():
                 value, end = value_at(self._data, begin, group.code, levels)
-                values.append(json_text(value, self._units_a_us) if group.kind == JSON else value)
+                values.append(to_text(value, self._units_a_us) if group.kind == JSON else value)
                 ends.append(end)
         all_ends = pa.array(ends, pa.int64())
         expect_at_most(all_ends, group.limits)
