@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -80,10 +81,10 @@ def check_readable(protocol: Protocol, metadata: Metadata, *, knows_ratified: bo
         raise _version_error(protocol)
     uses = _uses(metadata)
     # An active feature counts even where the protocol does not list it: rows would be wrong.
-    in_use = frozenset(feature.name for feature in FEATURES.values() if feature.is_active(uses))
+    in_use = frozenset(feature.name for feature in _active(uses))
     readers = [
         feature
-        for feature in FEATURES.values()
+        for feature in _NOT_HANDLED
         if feature.for_readers and not (knows_ratified and feature.rule is Rule.READ_BY_NAME)
     ]
     refused = _refused(protocol.reader_features or frozenset(), in_use, readers)
@@ -119,11 +120,9 @@ def check_writable(protocol: Protocol, metadata: Metadata, *, removes: bool) -> 
     uses = _uses(metadata)
     listed = _listed(protocol)
     in_use = frozenset(
-        feature.name
-        for feature in FEATURES.values()
-        if feature.is_active(uses) and (feature.name in listed or _is_implied(feature, protocol))
+        feature.name for feature in _active(uses) if feature.name in listed or _is_implied(feature, protocol)
     )
-    refused = _refused(listed, in_use, FEATURES.values())
+    refused = _refused(listed, in_use, _NOT_HANDLED)
     if refused:
         raise _feature_error(refused, "written", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", uses)
     row_tracking.check_consistent(protocol, uses.properties)
@@ -142,7 +141,7 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     Where some versions imply exactly these features, they are not listed, as in Delta-Spark.
     """
     uses = Uses(properties=TableProperties(properties), column_keys=_column_keys(schema), types=_type_words(schema))
-    wanted = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
+    wanted = {feature.name for feature in _active(uses)}
     wanted |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
     reader = int(properties.get(names.MIN_READER_VERSION, 1))
     writer = int(properties.get(names.MIN_WRITER_VERSION, 2))
@@ -160,7 +159,7 @@ def protocol_for(schema: Struct, protocol: Protocol) -> Protocol:
     listed = (protocol.writer_features or frozenset()) & (protocol.reader_features or frozenset())
     if f"{_VARIANT}-preview" in listed:  # Delta-Spark accepts it too
         listed |= {_VARIANT}
-    missing = sorted(name for name, feature in FEATURES.items() if feature.is_active(uses) and name not in listed)
+    missing = sorted(feature.name for feature in _active(uses) if feature.name not in listed)
     if missing == [_VARIANT]:
         return _as_low_as_can_be(supported_features(protocol) | {_VARIANT})
     if missing:
@@ -181,7 +180,7 @@ def raised_protocol(protocol: Protocol, metadata: Metadata, *, schema: Struct, a
     UnsupportedFeatureError where one of these is missing.
     """
     has, uses = supported_features(protocol), _uses(metadata)
-    active = {feature.name for feature in FEATURES.values() if feature.is_active(uses)}
+    active = {feature.name for feature in _active(uses)}
     if not all(field.nullable for field in fields_of(schema)):
         active.add("invariants")  # in Delta-Spark NOT NULL is an invariant
     wanted = {name for name in active if f"{name}-preview" not in has} | {*asked}
@@ -340,6 +339,14 @@ FEATURES: Mapping[str, Feature] = {
 }
 """Every feature that is known here. To handle one more, change its rule: nothing else decides."""
 
+# Each load of a table asks for these, so the others are not asked again.
+_WITH_A_SIGN = tuple(feature for feature in FEATURES.values() if feature.is_active is not _never)
+_NOT_HANDLED = tuple(feature for feature in FEATURES.values() if feature.rule is not Rule.HANDLED)
+
+
+def _active(uses: Uses) -> Iterator[Feature]:
+    return (feature for feature in _WITH_A_SIGN if feature.is_active(uses))
+
 
 def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:
     known = [FEATURES[name] for name in listed if name in FEATURES]
@@ -409,7 +416,7 @@ def _is_implied(feature: Feature, protocol: Protocol) -> bool:
 
 
 def _refused(listed: frozenset[str], in_use: frozenset[str], features: Iterable[Feature]) -> dict[str, str]:
-    """The unknown names in `listed` and the refused `features`, each with the reason, sorted by name."""
+    """The unknown names in `listed` and the refused of `features`, each with the reason, sorted by name."""
     reasons = {name: "unknown" for name in listed if name not in FEATURES}
     for feature in features:
         if feature.rule is Rule.REFUSED and feature.name in listed:
@@ -477,14 +484,20 @@ def _version_error(protocol: Protocol) -> UnsupportedFeatureError:
 def _uses(metadata: Metadata) -> Uses:
     """What the logged metadata uses. The schema is not checked here: schema_string.py checks its types."""
     try:
-        parts = list(_parts(orjson.loads(metadata.schema_string)))
-        return Uses(
-            properties=TableProperties.of(metadata),
-            column_keys=frozenset(key for part in parts for key in _column_metadata(part)),
-            types=frozenset(word for part in parts for word in part.values() if isinstance(word, str)),
-        )
+        column_keys, types = _words(metadata.schema_string)
+        return Uses(properties=TableProperties.of(metadata), column_keys=column_keys, types=types)
     except (orjson.JSONDecodeError, TypeError, RecursionError) as error:
         raise LogError(f"The schema in the log of {TABLE} cannot be read: {error}.") from error
+
+
+@lru_cache(maxsize=16)  # each load of a table asks, and its schema seldom changes
+def _words(schema_string: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The keys of the columns' metadata, and the type names."""
+    parts = list(_parts(orjson.loads(schema_string)))
+    return (
+        frozenset(key for part in parts for key in _column_metadata(part)),
+        frozenset(word for part in parts for word in part.values() if isinstance(word, str)),
+    )
 
 
 # "Schema Serialization Format": where a type or a field has others inside.

@@ -31,8 +31,10 @@ class _Property(Generic[T]):
         self._read, self.names, self._default = read, names, default
 
     def __get__(self, properties: TableProperties, _: object) -> T:
-        name = next((name for name in self.names if name in properties.texts), None)
-        return self._default if name is None else self._read(properties.texts[name])
+        for name in self.names:
+            if name in properties.texts:
+                return self._read(properties.texts[name])
+        return self._default
 
 
 class _Flag(_Property[bool]):
