@@ -7,6 +7,7 @@ as Delta-Spark does (Checksum.scala).
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -166,7 +167,7 @@ def summed(counts: FileCounts, more: FileCounts, sign: int) -> FileCounts:
         return None if one is None or other is None else one + sign * other
 
     def of_bins(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(a + sign * b for a, b in zip(one, other, strict=True))
+        return tuple(map(operator.add if sign > 0 else operator.sub, one, other))  # all have the same bins
 
     bins, more_bins = counts.histogram, more.histogram
     deleted, more_deleted = counts.deleted_histogram, more.deleted_histogram
@@ -184,7 +185,7 @@ def _counts_something(counts: FileCounts) -> bool:
     """Whether no number is negative. A negative number means that the counts before were not the table's."""
     numbers = [counts.file_count, counts.size_bytes, counts.vector_count or 0, counts.deleted_rows or 0]
     bins = [*(counts.histogram or ()), counts.deleted_histogram or ()]
-    return min(numbers) >= 0 and all(number >= 0 for each in bins for number in each)
+    return min(numbers) >= 0 and all(min(each, default=0) >= 0 for each in bins)
 
 
 def _counts(values: Mapping[str, Any]) -> FileCounts:
@@ -225,9 +226,11 @@ def _whole_or_none(value: object) -> int | None:
 
 
 def _wholes(value: Any, bins: Sequence[int]) -> tuple[int, ...]:  # Any: JSON
-    numbers = tuple(_whole(number) for number in value)
+    numbers = tuple(value)
     if len(numbers) != len(bins):
         raise ValueError("it does not have one number for each bin")
+    if {*map(type, numbers)} != {int} or min(numbers) < 0:
+        raise ValueError("it has a number that is not a count")
     return numbers
 
 
