@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -58,19 +59,28 @@ class Program:
         """
         if batch.num_rows == 0:
             return [pa.array([], arrow_type(e.type)) for e in self.expressions]
-        columns = iter(self._run([batch.column(name) for name in self.inputs.values()], batch.num_rows).columns)
+        given = {known: batch.column(name) for known, name in self.inputs.items()}
+        columns = iter(_run(self.sql, given, self.functions, batch.num_rows).columns)
         return [_values(expression, columns) for expression in self.expressions]
 
     def try_out(self, schema: Struct) -> None:
         """Raises EngineError where the engine refuses the program for rows of `schema`."""
         kinds = {field.name: field.type for field in schema}
-        self._run([pa.array([], arrow_type(kinds[name])) for name in self.inputs.values()], 0)
+        _try_out(
+            self.sql, tuple((known, arrow_type(kinds[name])) for known, name in self.inputs.items()), self.functions
+        )
 
-    def _run(self, columns: Sequence[pa.Array], num_rows: int) -> pa.Table:
-        rows = [taken(column) for column in columns] or [pa.nulls(num_rows)]
-        found = engine()
-        found.add(self.functions)
-        return found.run(self.sql, pa.Table.from_arrays(rows, names=list(self.inputs) or ["row"]))
+
+@lru_cache(maxsize=200)  # a stream's batches ask again and again, and DuckDB takes milliseconds; an error is not kept
+def _try_out(sql: str, inputs: tuple[tuple[str, pa.DataType], ...], functions: tuple[PythonFunction, ...]) -> None:
+    _run(sql, {name: pa.array([], kind) for name, kind in inputs}, functions, 0)
+
+
+def _run(sql: str, columns: Mapping[str, pa.Array], functions: Iterable[PythonFunction], num_rows: int) -> pa.Table:
+    rows = {name: taken(column) for name, column in columns.items()} or {"row": pa.nulls(num_rows)}
+    found = engine()
+    found.add(functions)
+    return found.run(sql, pa.table(rows))
 
 
 def compile_expressions(
