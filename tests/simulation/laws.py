@@ -160,7 +160,7 @@ class Oracle:
         ids = {a["metaData"]["id"] for a in self._actions(table, None) if "metaData" in a}
         require(snapshot.version == max(disk.history), f"{table} by {name} is at version {snapshot.version}")
         require(snapshot.metadata.table_id in ids, f"{table} by {name} is another table")
-        found = {key for batch in snapshot.live_files() for key in map(_logged_key, batch.to_pylist())}
+        found = {key for batch in snapshot.live_files() for key in batch["log_path"].to_pylist()}
         expected = {key.partition(" ")[0] for key in self.live(table)}
         require(found == expected, f"{table} by {name} has the files {found}, not {expected}")
 
@@ -226,7 +226,3 @@ def _txns(data: bytes) -> list[Txn]:
 def _key(action: dict[str, Any]) -> str:
     vector = action.get("deletionVector")
     return f"{action['path']} {vector['pathOrInlineDv']}{vector.get('offset')}" if vector else action["path"]
-
-
-def _logged_key(row: dict[str, Any]) -> str:
-    return str(row["log_path"])
