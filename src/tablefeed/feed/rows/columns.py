@@ -23,6 +23,8 @@ def alike(count: int, columns: Iterable[tuple[Sequence[pa.ChunkedArray], pa.Arra
     same = flags(count, value=True)
     for parts, left, right in columns:
         lefts, rights = left.filter(same), right.filter(same)
+        if not len(lefts):
+            break
         elsewhere = pc.fill_null(pc.not_equal(lefts, rights), pa.scalar(value=True))
         compared = _same_values(gather(parts, lefts.filter(elsewhere)), gather(parts, rights.filter(elsewhere)))
         found = pc.replace_with_mask(flags(len(lefts), value=True), elsewhere, compared)

@@ -177,6 +177,8 @@ def _refuse_ties(points: _Points) -> None:
     """Raises EqualSequencesError if an event and the item that decides a column have one sequence but other values."""
     items = points.items
     rivals = where(pc.and_(pc.and_(items.is_event, items.is_upsert), same_next(items.code)))
+    if not len(rivals):
+        return
     point = pc.subtract(pc.cumulative_sum(pc.invert(same_before(points.of)).cast(LONG)), 1).take(rivals)
     for column in items.how.values:
         does = items.sets[column].take(rivals) if column in items.sets else flags(len(rivals), value=True)
