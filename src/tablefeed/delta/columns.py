@@ -246,11 +246,12 @@ _WIRE = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name i
 _WIRE_OF_ADDS = {name: _WIRE.pop(name) for name in ("modified_ms", "clustering_provider")}
 _WIRE_OF_REMOVES = {name: fields.REMOVE_FIELDS[name] for name in OF_REMOVES}
 _STATS = _WIRE["stats"]
+_KINDS = {field.name: field.type for field in FILE_COLUMNS}
 
 
 def _column(name: str, values: list[Any]) -> pa.Array:
     """The values of one field, as strict as fields.py is. Raises what pyarrow raises, or BadActionError."""
-    kind = FILE_COLUMNS.field(name).type
+    kind = _KINDS[name]
     if values.count(None) == len(values):
         return pa.nulls(len(values), kind)
     if kind == STRING_MAP:

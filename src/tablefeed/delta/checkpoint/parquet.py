@@ -36,6 +36,7 @@ class CheckpointParquet:
             page_checksum_verification=True,
             thrift_container_size_limit=MOST_IN_A_LIST,
         )
+        self._schema: pa.Schema = self._file.schema_arrow  # pyarrow makes it anew whenever it is asked for
 
     def actions(self, kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """The actions of `kinds`, each with its kind, as if parsed from JSON; null is absent.
@@ -129,10 +130,9 @@ class CheckpointParquet:
 
     def _members(self, column: str) -> frozenset[str]:
         """The members of a column of actions; none where there is no such column."""
-        schema = self._file.schema_arrow
-        if column not in schema.names:
+        if column not in self._schema.names:
             return frozenset()
-        kind = schema.field(column).type
+        kind = self._schema.field(column).type
         if not pa.types.is_struct(kind):
             raise BadActionError(f"is {kind}, not a struct", column)
         return frozenset(member.name for member in kind)
@@ -141,7 +141,7 @@ class CheckpointParquet:
         """The type of `stats_parsed`, with INT96 as timestamps in UTC: Arrow reads them as timestamps without zone."""
         columns = self._leaves()
         physical = (columns.column(i).physical_type for i in range(len(columns)))
-        typed = {field.name: _with_instants(field, physical).type for field in self._file.schema_arrow}
+        typed = {field.name: _with_instants(field, physical).type for field in self._schema}
         return typed[names.ADD].field(_STATS_STRUCT).type
 
     def _has_every_text(self, members: frozenset[str]) -> bool:
