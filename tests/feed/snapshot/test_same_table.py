@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from support.logs import a_log, a_source, add, at, commit_path, delivered, log_o
 from support.memory_store import MemoryStore
 from tablefeed.errors import LogError, OffsetError, TableNotFoundError
 from tablefeed.feed.snapshot.bounds import read_commits
+from tablefeed.feed.snapshot.same_table import SameTable
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Commit
@@ -36,6 +38,30 @@ def made_again(store: MemoryStore, *, newest: int) -> None:
     put(store, 0, [protocol(), metadata(table_id=OTHER)])
     for version in range(1, newest + 1):
         put(store, version, [add(f"of another table, {version}"), add("and more")])
+
+
+# --- what a listing shows --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_ms", [1_000_000, 1_000_789])
+@pytest.mark.parametrize("seconds", [False, True], ids=["times in ms", "single objects in seconds"])
+def test_a_listing_has_the_last_commit_only_if_its_size_and_its_time_are_those_of_its_file(
+    at_ms: int, *, seconds: bool
+) -> None:
+    store = MemoryStore("orders", now_ms=lambda: at_ms)
+    begun = a_log(store, v0=[protocol(), metadata()], v1=[add("a")]).load()
+    assert begun.head is not None
+    seen = replace(begun.head, modified_ms=at_ms // 1000 * 1000 if seconds else at_ms)
+    same_table = SameTable(replace(begun, head=seen), remedy="")
+    before, listed = begun.log.listing()
+
+    assert same_table.is_in(listed)
+    assert not same_table.is_in(None)
+    assert not same_table.is_in(before)
+    assert not same_table.is_in(replace(listed, size_bytes=listed.size_bytes + 1))
+    assert not same_table.is_in(replace(listed, modified_ms=at_ms + 1000))
+    assert not same_table.is_in(replace(listed, modified_ms=at_ms - 1000))
+    assert not SameTable(replace(begun, head=None), remedy="").is_in(listed)
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------

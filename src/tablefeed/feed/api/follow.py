@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tablefeed.errors import IllegalOptionError, LogGapError, TablefeedError
@@ -18,7 +18,7 @@ from tablefeed.feed.snapshot.same_table import SameTable
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.consumers import Consumers, Reports
 from tablefeed.model.actions import Commit, Version
-from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.logfile import LogFile, LogFileKind
 
 SLOWEST_POLL_FACTOR = 8
 """The longest pause between two looks, in poll intervals: enough to be cheap, few enough to be prompt."""
@@ -27,8 +27,8 @@ LONGEST_POLL_S = 86_400
 """A day. Every system accepts a timeout of that length; some refuse one without end."""
 
 LOOKS_BEFORE_LISTING = 8
-"""After this many looks for a missing version, the log is listed for later versions and the last commit is compared.
-This finds a hole or another table at the path. Both are rare, and a listing costs more than a look."""
+"""After this many looks for a missing version, the log is listed. The listing shows later versions and the last commit.
+So it finds a hole or another table at the path. Both are rare, and a listing costs more than a look."""
 
 REMEDY = "Call `follow` again to follow what is there now: after=-1 gives all of it."
 
@@ -80,7 +80,7 @@ def _commits(
 ) -> Iterator[Commit]:
     log, same_table = begun.log, SameTable(begun, remedy=REMEDY)
     try:
-        _refuse_hole(log, version)
+        _refuse_hole(log, version, _listed(log, version))
         quiet = absent = 0
         woken = False
         while True:
@@ -95,10 +95,10 @@ def _commits(
             if reports is not None:
                 reports.reads_after(Version(version - 1))
             listing_due = absent % LOOKS_BEFORE_LISTING == 0
-            if woken or listing_due:
+            listed = _listed(log, version) if listing_due else {}
+            if woken or (listing_due and not same_table.is_in(listed.get(Version(version - 1)))):
                 same_table.compare()
-            if listing_due:
-                _refuse_hole(log, version)
+            _refuse_hole(log, version, listed)
             pause = poll_interval_s * min(2**quiet, SLOWEST_POLL_FACTOR)
             woken = log.store.wait(log.directory, timeout_s=pause)
             quiet = 0 if woken else quiet + 1
@@ -117,16 +117,21 @@ def _commit(log: TableLog, version: Version, same_table: SameTable) -> Commit | 
         same_table.compare_after_reading(version, commit.metadata)
     if commit is None or commit.committed_at_ms is not None:
         return commit
-    file = log.head(version)
+    file = same_table.file_of(version) or log.head(version)
     return commit if file is None else replace(commit, committed_at_ms=file.modified_ms)
 
 
-def _refuse_hole(log: TableLog, version: Version) -> None:
-    versions = [f.version for f in log.listing(version) if f.kind is LogFileKind.COMMIT]
-    if versions and min(versions) > version:
+def _listed(log: TableLog, version: Version) -> dict[Version, LogFile]:
+    """The commits from the one before `version` on, by one request."""
+    return {f.version: f for f in log.listing(max(version - 1, 0)) if f.kind is LogFileKind.COMMIT}
+
+
+def _refuse_hole(log: TableLog, version: Version, listed: Iterable[Version]) -> None:
+    found = min((each for each in listed if each >= version), default=version)
+    if found > version:
         raise LogGapError(
             url=log.url,
             expected=version,
-            found=min(versions),
-            remedy=f"They were removed. Follow from version {min(versions) - 1} on, or from a new snapshot.",
+            found=found,
+            remedy=f"They were removed. Follow from version {found - 1} on, or from a new snapshot.",
         )

@@ -13,6 +13,7 @@ from tablefeed.errors import LogError, OffsetError, VersionNotFoundError
 from tablefeed.feed.snapshot.in_force import metadata_at
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import Metadata, Version
+from tablefeed.model.logfile import LogFile
 from tablefeed.store import Entry
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,21 @@ class SameTable:
         self._seen = (read_to, reached)
         if brought is not None:
             self._table_id = brought.table_id
+
+    def is_in(self, listed: LogFile | None) -> bool:
+        """Whether `listed`, a file of a new listing, is the one that `compare` would ask for, unchanged.
+
+        Some stores give times in milliseconds in a listing, but in seconds for a single object.
+        """
+        version, seen = self._seen
+        if listed is None or seen is None or listed.version != version:
+            return False
+        same_file = (listed.name, listed.size_bytes) == (seen.name.rpartition("/")[2], seen.size_bytes)
+        return same_file and seen.modified_ms in (listed.modified_ms, listed.modified_ms // 1000 * 1000)
+
+    def file_of(self, version: Version) -> Entry | None:
+        """Gives the file of `version` if it is the newest that was compared and was there; the store is not asked."""
+        return self._seen[1] if version == self._seen[0] else None
 
     def compare(self) -> None:
         """Compares now; costs one request where nothing changed."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from tablefeed.errors import LogGapError
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.model.actions import Commit, Version
-from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Entry
 
 CACHED_ACTIONS = 200_000
@@ -19,7 +19,8 @@ CACHED_ACTIONS = 200_000
 
 GAP_CHECK_S = 60.0
 """How often a waiting reader lists the log for versions beyond the one it waits for. Commits are made in order, so a
-gap at the end exists only if somebody removed log files."""
+gap at the end exists only if somebody removed log files. The listing also shows whether the last commit that was read
+has been replaced (`Tail.take_listed`), so this costs one request."""
 
 
 class Tail:
@@ -33,6 +34,7 @@ class Tail:
         self._cached_actions = 0
         self._newest_kept: tuple[Version, Entry | None] | None = None
         self._missed: Version | None = None
+        self._listed_before: LogFile | None = None
         self.reads = 0
         """How many commits were read from the store."""
         self._behind_hole: dict[Version, Version] = {}
@@ -85,6 +87,14 @@ class Tail:
         missed, self._missed = self._missed, None
         return missed
 
+    def take_listed(self) -> LogFile | None:
+        """Gives the commit before the missing version that the log was last listed for, as the listing has it.
+
+        None where there was no listing since the last call, or no such commit in it.
+        """
+        listed, self._listed_before = self._listed_before, None
+        return listed
+
     def forget_before(self, version: Version) -> None:
         """Drops the decoded commits below `version`: they have been delivered."""
         for old in [v for v in self._cached if v < version]:
@@ -127,8 +137,11 @@ class Tail:
             return self._behind_hole[version]
         if is_waiting and now - self._gap_checked_at < GAP_CHECK_S:
             return None
-        listed = self._log.listing(version, over_holes=not self._fail_on_data_loss)
-        later = [f.version for f in listed if f.kind is LogFileKind.COMMIT and f.version > version]
+        before = max(version - 1, 0)
+        listed = self._log.listing(before, over_holes=not self._fail_on_data_loss)
+        commits = [f for f in listed if f.kind is LogFileKind.COMMIT]
+        self._listed_before = next((f for f in commits if f.version == version - 1), None)
+        later = [f.version for f in commits if f.version > version]
         if not later:
             self._gap_checked_at = now
             return None
