@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import pickle
 import time
@@ -18,7 +19,7 @@ from support.gateway import Gateway
 from support.object_stores import BEHIND_GATEWAYS, EACH_OBJECT_STORE
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
 from tablefeed.store import Store, open_store
-from tablefeed.store.objects import PART_BYTES, RENEWALS, ObjectStore
+from tablefeed.store.objects import FIRST_BYTES, PART_BYTES, RENEWALS, ObjectStore
 
 EACH = pytest.mark.parametrize("object_store", EACH_OBJECT_STORE, indirect=True)
 EACH_BEHIND_A_GATEWAY = pytest.mark.parametrize("object_store", BEHIND_GATEWAYS, indirect=True)
@@ -130,6 +131,33 @@ def test_a_file_that_is_written_is_there_whole_when_its_block_ends(object_store:
     assert store.read("f", start=size // 2) == content[size // 2 : size]
     with store.open_input("f") as read:
         assert read.read() == content[:size]
+
+
+@EACH_BEHIND_A_GATEWAY
+@pytest.mark.parametrize(("size", "requests"), [(1, 1), (FIRST_BYTES, 1), (FIRST_BYTES + 1, 2)])
+def test_a_file_is_opened_with_its_first_mebibyte_by_one_request(
+    object_store: Gateway, size: int, requests: int
+) -> None:
+    store, content = writer(object_store), (bytes(range(251)) * (size // 251 + 1))[:size]
+    store.replace("f", content)
+    object_store.requests.clear()
+
+    with store.open_input("f") as read:
+        assert (read.seek(-1, io.SEEK_END), read.read()) == (size - 1, content[-1:])
+        assert (read.seek(0), read.read()) == (0, content)
+    assert len(object_store.requests) == requests + (size > FIRST_BYTES), "the second range, before the first"
+
+
+@EACH_BEHIND_A_GATEWAY
+def test_small_files_are_created_by_one_request(object_store: Gateway) -> None:
+    store = writer(object_store)
+    with store.create("another") as file:  # the server is tested
+        file.write(b"x")
+    object_store.requests.clear()
+
+    with store.create("f") as file:
+        file.write(b"x" * 1000)
+    assert len(object_store.requests) == 1
 
 
 @EACH

@@ -11,6 +11,7 @@ import pytest
 
 from tablefeed.errors import StoreError
 from tablefeed.store import LocalStore, Store
+from tablefeed.store.objects import PART_BYTES
 
 
 def test_the_first_put_of_a_name_creates_it_and_the_second_leaves_it(store: Store) -> None:
@@ -76,11 +77,12 @@ def test_a_file_is_gone_or_never_seen_when_its_block_raises(store: Store, made_b
     assert list(store.list("p=1")) == []
 
 
-def test_a_file_that_exists_is_not_created(store: Store) -> None:
+@pytest.mark.parametrize("ours", [b"not so", bytes(PART_BYTES + 1)], ids=["of its size", "in parts"])
+def test_a_file_that_exists_is_not_created(store: Store, ours: bytes) -> None:
     store.put_if_absent("f", b"theirs")
 
-    with pytest.raises(StoreError, match="create f at"), store.create("f"):
-        pytest.fail("the block must not run")
+    with pytest.raises(StoreError, match=r"create f at .*: (it|File) exists"), store.create("f") as file:
+        file.write(ours)
     assert store.read("f") == b"theirs"
 
 

@@ -24,7 +24,7 @@ from azure.storage.blob import BlobBlock
 from azure.storage.blob.aio import BlobPrefix
 
 from tablefeed.errors import StoreConfigError
-from tablefeed.store.objects import PART_BYTES, ObjectStore, Page, Parts
+from tablefeed.store.objects import PART_BYTES, ObjectStore, Page, Parts, total_bytes
 
 _ONCE = {"match_condition": MatchConditions.IfMissing}
 _TAKEN = ("BlobAlreadyExists", "ConditionNotMet")
@@ -59,9 +59,11 @@ class AzureStore(ObjectStore):
         return found.size, found.last_modified
 
     def _fetch(self, name: str, start: int, end: int | None) -> bytes:
-        length = None if end is None else end - start
-        data: bytes = self._call(functools.partial(_downloaded, self._blob(self._key(name))), start, length)
-        return data
+        return self._downloaded(self._key(name), start, None if end is None else end - start)[0]
+
+    def _first(self, key: str, count: int) -> tuple[bytes, int]:
+        data, content_range = self._downloaded(key, 0, count)
+        return data, total_bytes(content_range, data)
 
     def _put(self, key: str, data: bytes, *, once: bool) -> None:
         if len(data) <= MOST_PUT_BYTES:
@@ -85,6 +87,10 @@ class AzureStore(ObjectStore):
     def _is_expired(self, error: Exception) -> bool:
         # Azure's client discards its token after this answer.
         return isinstance(error, HttpResponseError) and error.status_code == 401
+
+    def _downloaded(self, key: str, start: int, length: int | None) -> tuple[bytes, str | None]:
+        found: tuple[bytes, str | None] = self._call(functools.partial(_downloaded, self._blob(key)), start, length)
+        return found
 
     def _blob(self, key: str) -> Any:
         return self._fs.service_client.get_blob_client(self._bucket, key)
@@ -156,7 +162,7 @@ async def _staged(blob: Any, block_id: str, part: bytes, **options: Any) -> None
     await blob.stage_block(block_id, io.BytesIO(part), len(part), **options)
 
 
-async def _downloaded(blob: Any, start: int, length: int | None, **options: Any) -> Any:
-    return await (
-        await blob.download_blob(offset=start if length else start or None, length=length, **options)
-    ).readall()
+async def _downloaded(blob: Any, start: int, length: int | None, **options: Any) -> tuple[bytes, str | None]:
+    """Gives the bytes, and the header that says which part of how many they are."""
+    answer = await blob.download_blob(offset=start if length else start or None, length=length, **options)
+    return await answer.readall(), answer.properties.content_range

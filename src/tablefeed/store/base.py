@@ -122,6 +122,8 @@ class Store(Protocol):
     def create(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:
         """Gives a new file for large writes. The name must not exist yet. Of `within` only `directory` is used.
 
+        An object that exists stays as it is: StoreError is raised at once, or at the latest when the block ends.
+
         When the block ends, the file and the directories that lead to it are durable; where the block raises, no file
         remains. An OSError within the block is treated as the file's and raised as StoreError. Until the block ends,
         readers may see a part of the file, so nobody else may know its name.

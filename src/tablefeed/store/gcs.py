@@ -13,7 +13,7 @@ from typing import Any
 from gcsfs.core import GCSFileSystem, UnclosableBytesIO
 from gcsfs.retry import HttpError, is_retriable
 
-from tablefeed.store.objects import ObjectStore, Page, Parts, range_header
+from tablefeed.store.objects import ObjectStore, Page, Parts, range_header, total_bytes
 
 _send = inspect.unwrap(GCSFileSystem._request)  # noqa: SLF001 - without its repetitions, which wait for seconds and log
 _FIELDS = "items(name,size,updated),prefixes,nextPageToken"
@@ -44,6 +44,10 @@ class GcsStore(ObjectStore):
     def _fetch(self, name: str, start: int, end: int | None) -> bytes:
         span = range_header(start, end)
         return self._call("GET", _OBJECT, self._bucket, self._key(name), alt="media", headers=span)[1]
+
+    def _first(self, key: str, count: int) -> tuple[bytes, int]:
+        headers, data = self._call("GET", _OBJECT, self._bucket, key, alt="media", headers=range_header(0, count))
+        return data, total_bytes(headers.get("Content-Range"), data)
 
     def _put(self, key: str, data: bytes, *, once: bool) -> None:
         asked = {"uploadType": "media", "name": key, **(_ONCE if once else {})}

@@ -43,6 +43,10 @@ COPIES_AT_ONCE = 16
 DEADLINE_S = 300.0
 """The longest time for one request with its repetitions, which is also enough for a large object on a slow network."""
 
+FIRST_BYTES = 2**20
+"""What opening an object reads of it: sent about as fast as the answer to a request without a body. Most files of
+micro-batches are not larger, so one request reads them whole."""
+
 _READING = ("look at", "read", "open", "copy")
 
 _exclusive: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
@@ -86,6 +90,10 @@ class ObjectStore(FsspecStore):
         """Gives an object's size and time; raises FileNotFoundError where there is none."""
 
     @abstractmethod
+    def _first(self, key: str, count: int) -> tuple[bytes, int]:
+        """Gives the first `count` bytes of an object and its size, by one request that may fail for an empty object."""
+
+    @abstractmethod
     def _put(self, key: str, data: bytes, *, once: bool) -> None:
         """Sets an object. With `once`, an existing object is an error for which `_is_taken` is true."""
 
@@ -113,9 +121,16 @@ class ObjectStore(FsspecStore):
         """Makes the client get its credentials again from their source."""
 
     def _open(self, name: str) -> Any:
-        size_bytes, _ = self._head(self._key(name))
+        try:
+            first, size_bytes = self._first(self._key(name), FIRST_BYTES)
+        except FileNotFoundError:
+            raise
+        except Exception:
+            first, (size_bytes, _) = b"", self._head(self._key(name))
+            if size_bytes:
+                raise
         fetch = functools.partial(self._fetch, name)
-        return Ranges(fetch, filesystem=self._fs, path=self._path(name), size_bytes=size_bytes)
+        return Ranges(fetch, filesystem=self._fs, path=self._path(name), first=first, size_bytes=size_bytes)
 
     def _copied(self, key: str, source: ObjectStore, source_key: str, size_bytes: int) -> bool:  # noqa: ARG002
         """Lets the server copy an object of the same credentials; False where it cannot."""
@@ -168,8 +183,6 @@ class ObjectStore(FsspecStore):
         """Gives a buffered upload in parts, which becomes an object when the block ends; see Store."""
         own_name(name, url=self.url)
         self._refuse_unless_exclusive()
-        if self.exists(name):
-            raise StoreError(f"Could not create {name} at {self.url}: it exists.", url=self.url)
         with self._uploaded(name) as upload:
             yield upload
 
@@ -280,11 +293,12 @@ class ObjectStore(FsspecStore):
     def _uploaded(self, name: str, *, may_exist: bool = False) -> Iterator[Any]:  # Any: an _Upload, used as a file
         with self._translated("create", name):
             file = self._upload(self._key(name))
+        if not may_exist:
+            file.before_parts = functools.partial(self._refuse_existing, name)
         upload = _Upload(file, lambda: self._translated("write", name))
         try:
             yield upload
             with self._translated("write", name):
-                size_bytes = file.tell()
                 try:
                     file.close()
                 except Exception as error:
@@ -292,8 +306,10 @@ class ObjectStore(FsspecStore):
                     if not (taken or isinstance(error, FileNotFoundError)):
                         raise
                     upload.created = False
-                    # The upload has ended, or the name is taken. Nobody else knows the name: our own answer was lost.
-                    if not (taken and may_exist) and self._head(self._key(name))[0] != size_bytes:
+                    # The upload has ended, or the name is taken. It may be our own file, whose answer was lost.
+                    if not (taken and may_exist) and not self._has(name, file):
+                        if taken:
+                            raise self._exists_already(name) from error
                         raise
         except BaseException as error:
             with contextlib.suppress(Exception):
@@ -304,6 +320,22 @@ class ObjectStore(FsspecStore):
             raise
         finally:
             file.closed = True  # otherwise garbage collection would send the failed upload
+
+    def _refuse_existing(self, name: str) -> None:
+        if self.exists(name):
+            raise self._exists_already(name)
+
+    def _exists_already(self, name: str) -> StoreError:
+        return StoreError(f"Could not create {name} at {self.url}: it exists.", url=self.url)
+
+    def _has(self, name: str, file: Parts) -> bool:
+        """Whether the object is what was written to `file`. Of parts, only the size is compared.
+
+        Before parts are sent it is checked that the name is free, and nobody else knows the name.
+        """
+        if file.whole is not None:
+            return bool(self._fetch(name, 0, None) == file.whole)
+        return self._head(self._key(name))[0] == file.tell()
 
     def _put_if_absent(self, name: str, data: bytes) -> bool:
         with self._translated("put", name):
@@ -366,16 +398,25 @@ def range_header(start: int, end: int | None) -> dict[str, str]:
     return {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
 
 
-class Ranges(AbstractBufferedFile):  # type: ignore[misc]  # fsspec publishes no types
-    """An object as a file that reads ahead, by requests for ranges of a known size."""
+def total_bytes(content_range: str | None, data: bytes) -> int:
+    """Gives an object's size from the header of an answer with the part `data`; without one, `data` is all of it."""
+    return len(data) if content_range is None else int(content_range.rpartition("/")[2])
 
-    def __init__(self, read: Callable[[int, int], bytes], *, filesystem: Any, path: str, size_bytes: int) -> None:
-        self._read = read
+
+class Ranges(AbstractBufferedFile):  # type: ignore[misc]  # fsspec publishes no types
+    """An object as a file that reads ahead, by requests for ranges of a known size; its `first` bytes are read."""
+
+    def __init__(
+        self, read: Callable[[int, int], bytes], *, filesystem: Any, path: str, first: bytes, size_bytes: int
+    ) -> None:
+        self._read, self._first = read, first
         ahead = getattr(filesystem, "default_block_size", "default")  # an option of some clients
         super().__init__(filesystem, path, size=size_bytes, block_size=ahead)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        return self._read(start, end) if start < end else b""
+        known = self._first[start:end]
+        start += len(known)
+        return known + self._read(start, end) if start < end else known
 
 
 class Parts:
@@ -386,6 +427,13 @@ class Parts:
         self._buffer = bytearray()
         self._sent_bytes = 0
         self.closed = False
+        self.before_parts: Callable[[], None] = lambda: None
+        """Called before the first part is sent; its errors end the upload."""
+
+    @property
+    def whole(self) -> bytes | None:
+        """All bytes, where they were put by one request; None where they were sent in parts."""
+        return None if self._sent_bytes else bytes(self._buffer)
 
     @abstractmethod
     def _send(self, part: bytes, *, is_last: bool) -> None:
@@ -398,6 +446,8 @@ class Parts:
         """Takes bytes, and sends each part that is full and not the last."""
         self._buffer += data
         while len(self._buffer) > PART_BYTES:
+            if not self._sent_bytes:
+                self.before_parts()
             self._send(bytes(self._buffer[:PART_BYTES]), is_last=False)
             self._sent_bytes += PART_BYTES
             del self._buffer[:PART_BYTES]

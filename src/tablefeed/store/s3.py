@@ -11,7 +11,7 @@ from typing import Any
 from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
-from tablefeed.store.objects import ObjectStore, Page, Parts, range_header
+from tablefeed.store.objects import ObjectStore, Page, Parts, range_header, total_bytes
 
 MOST_COPIED_BYTES = 5 * 2**30
 """The largest object that S3 copies by one request; a larger one is read and sent."""
@@ -49,8 +49,14 @@ class S3Store(ObjectStore):
 
     def _fetch(self, name: str, start: int, end: int | None) -> bytes:
         place = {"Bucket": self._bucket, "Key": self._key(name)}
-        data: bytes = self._request(_downloaded, self._fs, **place, **range_header(start, end))
+        data: bytes
+        data, _ = self._request(_downloaded, self._fs, **place, **range_header(start, end))
         return data
+
+    def _first(self, key: str, count: int) -> tuple[bytes, int]:
+        place = {"Bucket": self._bucket, "Key": key}
+        data, total = self._request(_downloaded, self._fs, **place, **range_header(0, count))
+        return data, total
 
     def _put(self, key: str, data: bytes, *, once: bool) -> None:
         condition = {"IfNoneMatch": "*"} if once else {}
@@ -121,13 +127,15 @@ class _Multipart(Parts):
             self._call("abort_multipart_upload", **self._place)
 
 
-async def _downloaded(filesystem: Any, **arguments: Any) -> Any:
+async def _downloaded(filesystem: Any, **arguments: Any) -> tuple[bytes, int]:
+    """Gives the bytes and the size of the whole object."""
     answer = await filesystem._call_s3("get_object", **arguments)  # noqa: SLF001 - call_s3 without a deadline
     async with answer["Body"] as body:
         try:
-            return await body.read()
+            data = await body.read()
         except S3_RETRYABLE_ERRORS as error:
             raise ConnectionResetError("the answer broke off") from error
+    return data, total_bytes(answer.get("ContentRange"), data)
 
 
 def _just_before(name: str) -> str:
