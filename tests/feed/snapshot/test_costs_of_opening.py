@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from support.checkpoints import classic_name, in_parquet, of_version, put_checkpoint, sidecar, uuid_name
-from support.faulty_store import FaultyStore
+from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, a_log, add, commit_path, log_of, metadata, protocol
 from support.memory_store import MemoryStore
 from tablefeed.errors import LogGapError, VersionNotFoundError
-from tablefeed.feed.snapshot.open_log import format_at
+from tablefeed.feed.snapshot.open_log import found_at
 from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import Version
@@ -118,9 +118,17 @@ def test_the_format_of_a_table_with_a_checkpoint_is_found_without_a_listing(long
     long_log.replace("_delta_log/_last_checkpoint", json.dumps({"version": AT}).encode())
     store = FaultyStore(long_log)
 
-    assert format_at(store) is TableFormat.DELTA
+    hint = long_log.read("_delta_log/_last_checkpoint")
+    assert found_at(store) == (TableFormat.DELTA, hint)
 
-    assert asked(store) == ["exists _last_checkpoint"]
+    assert asked(store) == ["read _last_checkpoint"]
+
+
+def test_a_hint_that_cannot_be_read_is_a_hint_at_the_format_alone(long_log: MemoryStore) -> None:
+    long_log.replace("_delta_log/_last_checkpoint", json.dumps({"version": AT}).encode())
+    store = FaultyStore(long_log, faults=[Fault(operation="read")])
+
+    assert found_at(store) == (TableFormat.DELTA, b"")
 
 
 def test_a_table_that_is_followed_commit_after_commit_is_listed_once_for_each_checkpoint() -> None:

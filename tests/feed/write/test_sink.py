@@ -15,7 +15,14 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from support.commits import already_applied, committed, still
 from support.logs import ID
-from tablefeed.errors import CommitError, InvalidRowsError, NotExclusiveError, ObjectNotFoundError, StoreError
+from tablefeed.errors import (
+    CommitError,
+    InvalidRowsError,
+    NotExclusiveError,
+    ObjectNotFoundError,
+    StoreError,
+    TableError,
+)
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, micro_batch
 from tablefeed.feed.snapshot import known_state
@@ -298,6 +305,22 @@ def test_a_process_that_knew_a_table_takes_one_made_anew_for_what_it_is(tmp_path
 
     assert run_batch(tmp_path, 0) == committed(3)
     assert rows(tmp_path) == [0, 7, 8, 9]
+
+
+def test_a_process_that_knew_a_delta_table_finds_the_splits_that_were_made_in_its_place(tmp_path: Path) -> None:
+    table, splits = tmp_path / "table", tmp_path / "splits"
+    run_batch(table, 0)
+    plan = plan_write(*newest_state(str(table), {}), ID, partition_by=(), kind=WriteKind.APPEND)
+    tablefeed.append(splits, pa.table({"id": [7]}), table_format="indextables")
+    shutil.rmtree(table)
+    shutil.move(splits, table)
+
+    with pytest.raises(TableError, match="an IndexTables table, not a Delta one"):
+        commit(*last_known(str(table), {}), a_batch(plan, (), 1), still())
+    tablefeed.append(table, pa.table({"id": [8]}))
+
+    assert not (table / "_delta_log").exists()
+    assert sorted(tablefeed.open_table(table).to_arrow()["id"].to_pylist()) == [7, 8]
 
 
 def test_a_process_remembers_a_few_tables_and_not_all(tmp_path: Path) -> None:

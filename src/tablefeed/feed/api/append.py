@@ -14,7 +14,6 @@ from tablefeed.feed.commit.collisions import OnCollision, check_collision
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, batch_write
 from tablefeed.feed.snapshot.known_state import newest_state, remember
-from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, now_ms, surroundings
@@ -120,8 +119,8 @@ def append(
         raise IllegalOptionError(option="partition_by", value=", ".join(partition_by), explain="names a column twice")
     made_as = None if table_format is None else word(TableFormat, table_format, argument="table_format")
     location_, options = location(url), store_options(storage_options)
-    reader = reader_of(data, open_log(location_, options, table_format=made_as).url)
     log, state = newest_state(location_, options, table_format=made_as)
+    reader = reader_of(data, log.url)
     plan = plan_write(log, state, reader.schema, partition_by=partition_by, kind=kind, rules=rules)
     if txn is not None and state is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
         recorded = plan.recorded[txn.app_id]

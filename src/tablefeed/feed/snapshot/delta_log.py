@@ -93,6 +93,9 @@ class DeltaLog(TablePlace):
     directory = names.LOG_DIR
     _listed: LogSegment | None = None
     """The last segment: the names of its files, without their contents."""
+    hint_at_opening: bytes | None = None
+    """`_last_checkpoint` as it was read to find out the table's format, empty where there was none. Only the first load
+    uses it. An older hint costs a longer listing, and the listing shows every newer checkpoint."""
     knows_ratified = False
     """Whether `store` has the commits that the catalog of the table has ratified, and no other (catalog_log.py)."""
 
@@ -256,8 +259,9 @@ class DeltaLog(TablePlace):
         return TableProperties.of(metadata).records_changes
 
     def _hinted_version(self) -> Version | None:
+        data, self.hint_at_opening = self.hint_at_opening, None
         try:
-            data = self.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}")
+            data = self.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}") if data is None else data
         except StoreError:
             return None  # the hint only saves time: the listing has the checkpoints too
         hint = parse_last_checkpoint(data)

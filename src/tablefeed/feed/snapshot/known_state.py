@@ -10,10 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tablefeed.catalog.names import is_name
 from tablefeed.errors import TableNotFoundError
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.feed.snapshot.open_log import found_at, open_log, refuse_other_format
+from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.store import open_store
 
 KEPT_TABLES = 16
 """More tables than one process usually writes to at a time. A snapshot is small, because it holds no files."""
@@ -31,7 +35,11 @@ def newest_state(
     `table_format`: see `open_log`.
     """
     log, known = last_known(location, storage_options, table_format=table_format)
-    state = caught_up(log, known)
+    try:
+        state = current_snapshot(log) if known is None else log.advance(known)
+    except TableNotFoundError:  # one of another format may be there now
+        log = open_log(location, storage_options, table_format=table_format)
+        state = current_snapshot(log)
     remember(log, state)
     return log, state
 
@@ -39,7 +47,16 @@ def newest_state(
 def last_known(
     location: str, storage_options: Mapping[str, str], *, table_format: TableFormat | None = None
 ) -> tuple[TableLog, Snapshot | None]:
-    """Gives the log as `newest_state` does, and the table as this process last saw it, None where it never did."""
+    """Gives the log as `newest_state` does, and the table as this process last saw it, None where it never did.
+
+    The format of a table that was last seen as a Delta table is not looked up again: `newest_state` and `caught_up`
+    find out whether that table is still there.
+    """
+    if table_format in (None, TableFormat.DELTA) and not is_name(location):
+        options = dict(storage_options)
+        unseen = DeltaLog(open_store(location, for_store(options)), location=location, storage_options=options)
+        if (found := _known.get(_key(unseen))) is not None and found[1] is not None:
+            return found
     opened = open_log(location, storage_options, table_format=table_format)
     return _known.get(_key(opened)) or (opened, None)
 
@@ -71,10 +88,15 @@ def current_snapshot(log: TableLog) -> Snapshot | None:
 
 
 def caught_up(log: TableLog, known: Snapshot | None) -> Snapshot | None:
-    """Gives the newest state of a table that was last seen as `known`; None where no table exists (any more)."""
+    """Gives the newest state of a table that was last seen as `known`; None where no table exists (any more).
+
+    Raises TableError where a table of another format is at the place of a Delta table that is gone.
+    """
     if known is None:
         return current_snapshot(log)
     try:
         return log.advance(known)
     except TableNotFoundError:
+        if isinstance(log, DeltaLog):
+            refuse_other_format(found_at(log.store)[0], TableFormat.DELTA, url=log.url)
         return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.catalog import names as catalog_names
 from tablefeed.delta import names as delta_names
-from tablefeed.errors import TableError, UnsupportedFeatureError
+from tablefeed.errors import ObjectNotFoundError, StoreError, TableError, UnsupportedFeatureError
 from tablefeed.feed.arguments import from_any_folder
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_files import for_store
@@ -35,19 +35,15 @@ def open_log(
     options = dict(storage_options or {})
     named = _named_log(location, options) if catalog_names.is_name(location) else None
     store = open_store(location, for_store(options)) if named is None else named.store
-    found = format_at(store) if named is None else TableFormat.DELTA
-    if found is not None and table_format not in (None, found):
-        raise TableError(
-            f"{store.url} is {_NAMES[found]} table, not {_NAMES[table_format]} one. Nothing was written. Leave the "
-            "option tableFormat (table_format in Python) out, or write to another path.",
-            url=store.url,
-            error_class="TABLEFEED_OTHER_FORMAT",
-        )
+    found, hint = found_at(store) if named is None else (TableFormat.DELTA, None)
+    refuse_other_format(found, table_format, url=store.url)
     if named is not None:
         return named
     location = from_any_folder(location)  # Spark's tasks open it in the folders of their executors
     if (found or table_format) is not TableFormat.INDEXTABLES:
-        return DeltaLog(store, location=location, storage_options=options)
+        log = DeltaLog(store, location=location, storage_options=options)
+        log.hint_at_opening = hint
+        return log
     from tablefeed.feed.snapshot.index_log import IndexTablesLog
 
     return IndexTablesLog(store, location=location, storage_options=options)
@@ -82,15 +78,35 @@ def _named_log(location: str, options: dict[str, str]) -> DeltaLog:
 _NAMES = {TableFormat.DELTA: "a Delta", TableFormat.INDEXTABLES: "an IndexTables"}
 
 
-def format_at(store: Store) -> TableFormat | None:
-    """Gives the format of the table in `store`, None where it has no log.
+def refuse_other_format(found: TableFormat | None, wanted: TableFormat | None, *, url: str) -> None:
+    """Raises TableError where the table at `url` has the format `found`, and another one is wanted; None: no format."""
+    if found is not None and wanted not in (None, found):
+        raise TableError(
+            f"{url} is {_NAMES[found]} table, not {_NAMES[wanted]} one. Nothing was written. Leave the option "
+            "tableFormat (table_format in Python) out, or write to another path.",
+            url=url,
+            error_class="TABLEFEED_OTHER_FORMAT",
+        )
 
-    Asks for Delta's hint by name first: to find any file of a log, a local store reads the whole folder.
+
+def found_at(store: Store) -> tuple[TableFormat | None, bytes | None]:
+    """Gives the format of the table in `store`, None where it has no log; and Delta's hint at its last checkpoint.
+
+    Asks for the hint first: to find any file of a log, a local store reads the whole folder. A hint that is there and
+    cannot be read counts as an empty one: it only saves time.
     """
-    if store.exists(f"{DeltaLog.directory}/{delta_names.LAST_CHECKPOINT}") or not _is_empty(store, DeltaLog.directory):
-        return TableFormat.DELTA
+    hint = f"{DeltaLog.directory}/{delta_names.LAST_CHECKPOINT}"
+    try:
+        return TableFormat.DELTA, store.read(hint)
+    except ObjectNotFoundError:
+        pass
+    except StoreError:
+        if store.exists(hint):
+            return TableFormat.DELTA, b""
+    if not _is_empty(store, DeltaLog.directory):
+        return TableFormat.DELTA, b""
     is_there = not _is_empty(store, index_names.LOG_DIR) or _has_states(store)
-    return TableFormat.INDEXTABLES if is_there else None
+    return TableFormat.INDEXTABLES if is_there else None, None
 
 
 def _is_empty(store: Store, directory: str) -> bool:
