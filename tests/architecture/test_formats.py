@@ -23,6 +23,7 @@ WHO_ASKS = {
     "feed/rows/attempts.py": 1,
     "feed/scan/table_scan.py": 1,
     "feed/snapshot/index_log.py": 1,
+    "feed/snapshot/known_state.py": 1,
     "feed/snapshot/open_log.py": 1,
     "feed/upkeep/after_commit.py": 2,
     "feed/upkeep/checkpoint.py": 1,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from tablefeed.catalog.names import is_name
 from tablefeed.errors import TableNotFoundError
+from tablefeed.feed.arguments import from_any_folder
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import found_at, open_log, refuse_other_format
 from tablefeed.feed.snapshot.table_files import for_store
@@ -54,7 +55,8 @@ def last_known(
     """
     if table_format in (None, TableFormat.DELTA) and not is_name(location):
         options = dict(storage_options)
-        unseen = DeltaLog(open_store(location, for_store(options)), location=location, storage_options=options)
+        store = open_store(location, for_store(options))
+        unseen = DeltaLog(store, location=from_any_folder(location), storage_options=options)
         if (found := _known.get(_key(unseen))) is not None and found[1] is not None:
             return found
     opened = open_log(location, storage_options, table_format=table_format)
