@@ -268,6 +268,19 @@ def test_a_row_group_beyond_the_memory_limit_is_read_piece_by_piece(monkeypatch:
     assert longest < 100_000 < len(file.getvalue())
 
 
+def test_batches_of_large_rows_have_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tablefeed.data.read.BATCH_BYTES", 10_000)
+    texts = ["x" * 1_000] * 50 + ["y"] * 5_000
+    whole = pa.table({"a": range(5_050), "text": texts})
+    file = parquet(whole, use_dictionary=False, row_group_size=50)
+    schema = pa.schema([("a", pa.int64()), ("text", pa.string())])
+
+    assert max(batch.nbytes for batch in read(file, schema, batch_rows=5_050)) < 20_000
+    assert rows(read(file, schema, batch_rows=5_050)) == whole.to_pylist()
+    (small, *_) = read(file, schema.remove(1), batch_rows=500)
+    assert small.num_rows == 500
+
+
 def test_columns_come_in_the_wanted_order_with_the_wanted_nullability() -> None:
     file = parquet(pa.table({"a": [1], "b": ["x"], "c": [2.5]}))
     schema = pa.schema([pa.field("c", pa.float64(), nullable=False), pa.field("a", pa.int64())])

@@ -30,6 +30,11 @@ def test_a_batch_larger_than_the_limit_stays_as_it_is() -> None:
     assert only is large
 
 
+def test_no_two_neighbours_are_joined_beyond_the_limit_of_bytes() -> None:
+    joined = coalesced(batches_of(2, 2, 2, 9, 1), most_rows=100, most_bytes=32)  # of 8 bytes a row
+    assert [batch.num_rows for batch in joined] == [4, 2, 9, 1]
+
+
 def test_batches_without_columns_keep_their_rows() -> None:
     counted = [batch.select([]) for batch in batches_of(3, 4)]
     assert sum(batch.num_rows for batch in coalesced(counted, most_rows=10)) == 7

@@ -5,7 +5,7 @@ Knows Parquet and Arrow, no log and no store: it gets an open file and the names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -29,6 +29,7 @@ from tablefeed.data.retype import (
     without_views,
 )
 from tablefeed.data.shredding import TYPED
+from tablefeed.data.windows import BATCH_BYTES
 from tablefeed.errors import TABLE, DataFileError
 from tablefeed.model.limits import MOST_IN_A_LIST
 
@@ -121,7 +122,8 @@ class FileColumns:
 def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the file that count, in file order, in batches of at most `plan.batch_rows`; none is empty.
 
-    `source` is what pyarrow.parquet.ParquetFile takes; it is not closed. Batches cross row groups.
+    `source` is what pyarrow.parquet.ParquetFile takes; it is not closed. Batches cross row groups. Those of large
+    rows have fewer rows: about `BATCH_BYTES`.
 
     A column that the file lacks is null; one with a constant takes it even if the file has the column too; a column
     that is not wanted is not read. With no column to read, the rows are counted from the footer alone. Raises
@@ -281,11 +283,30 @@ def _stored_batches(
         return
     if max(metadata.row_group(i).total_byte_size for i in groups) > _WHOLE_CHUNK_BYTES:
         parquet = _open(source, metadata=metadata, buffer_size=_PIECE_BYTES)
+    batch_rows = min(batch_rows, _rows_that_fit([metadata.row_group(i) for i in groups], columns))
     # Row groups have a dictionary each, and Arrow joins only those of columns that are not nested.
     apart = any(_has_dictionary_inside(parquet.schema_arrow.field(name).type) for name in columns)
     for together in [[group] for group in groups] if apart else [list(groups)]:
         # One thread: the caller runs as many readers as it has cores. Row groups are not read ahead (memory).
         yield from parquet.iter_batches(batch_rows, row_groups=together, columns=columns, use_threads=False)
+
+
+def _rows_that_fit(groups: Sequence[pq.RowGroupMetaData], columns: Sequence[str]) -> int:
+    """How many rows of `columns` take about `BATCH_BYTES`: by their mean size, and by that in each large row group.
+
+    A value in a dictionary counts once, however many rows have it.
+    """
+    sizes: list[tuple[int, int]] = [(group.num_rows, _size_of(group, columns)) for group in groups]
+    whole = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+    large = [(rows, size) for rows, size in sizes if size > BATCH_BYTES]
+    return max(1, min(BATCH_BYTES * rows // max(1, size) for rows, size in [whole, *large]))
+
+
+def _size_of(group: pq.RowGroupMetaData, columns: Sequence[str]) -> int:
+    """The bytes of `columns`, and of columns whose names begin alike, when they are not compressed."""
+    chunks = (group.column(i) for i in range(group.num_columns))
+    size: int = sum(each.total_uncompressed_size for each in chunks if each.path_in_schema.startswith(tuple(columns)))
+    return size
 
 
 def _has_dictionary_inside(kind: pa.DataType) -> bool:

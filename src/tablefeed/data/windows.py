@@ -6,6 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+BATCH_BYTES = 16 << 20
+"""The most bytes of a batch of rows that are read. Rows of up to 256 bytes fill a batch of 64k rows within it, and the
+memory of a task is a few times as much."""
+
 
 def windows(batches: Iterable[pa.RecordBatch], *, most_rows: int, most_bytes: int) -> Iterator[pa.Table]:
     """Yield all rows in order, in tables as large as the two limits allow; none is empty. Nothing is copied.
@@ -26,19 +30,22 @@ def windows(batches: Iterable[pa.RecordBatch], *, most_rows: int, most_bytes: in
         yield pa.Table.from_batches(gathered)
 
 
-def coalesced(batches: Iterable[pa.RecordBatch], *, most_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield all rows in order, in batches as large as `most_rows` allows; a larger batch stays as it is.
+def coalesced(
+    batches: Iterable[pa.RecordBatch], *, most_rows: int, most_bytes: int = BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """Yield all rows in order, in batches as large as the two limits allow; a larger batch stays as it is.
 
     Small neighbours are copied into one, so that the consumer's cost per batch is paid once for many small files.
     """
     gathered: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
-        if rows and rows + batch.num_rows > most_rows:
+        if rows and (rows + batch.num_rows > most_rows or size + batch.nbytes > most_bytes):
             yield from _joined(gathered)
-            gathered, rows = [], 0
+            gathered, rows, size = [], 0, 0
         gathered.append(batch)
         rows += batch.num_rows
+        size += batch.nbytes
     yield from _joined(gathered)
 
 
