@@ -40,8 +40,8 @@ FIGURES = (
     Figure(key="idle_look_remote_requests", text="its requests to the store", unit="calls", goal=AtMost(bound=1)),
     Figure(key="old_log_batch_ms", text="a one-file batch at version 20,000, planned and read", unit="ms"),
     Figure(key="old_log_growth", text="the same over one at version 20", unit="times", goal=AtMost(bound=1.1)),
-    Figure(key="follow_p50_ms", text="from a local commit to `follow`, p50", unit="ms", goal=AtMost(bound=10)),
-    Figure(key="follow_p95_ms", text="from a local commit to `follow`, p95", unit="ms"),
+    Figure(key="follow_p50_ms", text="from a local commit to `follow`, p50", unit="ms", goal=AtMost(bound=3)),
+    Figure(key="follow_p95_ms", text="from a local commit to `follow`, p95", unit="ms", goal=AtMost(bound=8)),
     Figure(
         key="snapshot_peak_mb",
         text="a snapshot of many files in batches of 1,000, peak memory of the planner",
