@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit simulate fuzz windows mutants test-stores test-spark test-streams test-peer test-all bench lint format venv peer clean
+.PHONY: help demo test test-unit simulate fuzz windows mutants test-stores test-spark test-streams test-cluster test-peer test-all bench lint format venv peer clean
 
 VENV := .venv
 PEER_VENV := .venv-peer
@@ -52,6 +52,9 @@ test-spark: $(VENV)/.installed ## the tests that need a JVM
 test-streams: $(VENV)/.installed ## every recorded stream of Delta-Spark on Spark, and every change of a schema
 	@$(JAVA) $(PYTHON) -m pytest tests/spark/test_recorded_streams.py tests/spark/test_widened_types.py \
 		tests/spark/test_evolved_copies.py --every-stream
+
+test-cluster: $(VENV)/.installed ## source, sink, change feed and row changes on a standalone cluster, also while workers die
+	@$(JAVA) $(PYTHON) -m pytest --cluster tests/cluster
 
 simulate: $(VENV)/.installed ## made-up schedules of writers, readers, upkeep and faults; SCHEDULES=1000000 for a long run
 	@FIRST=$(FIRST) SCHEDULES=$(SCHEDULES) $(PYTHON) -m pytest tests/simulation $(SHARED_OUT)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.questions import AtMost
+from benchmarks.questions import AtMost, Goal
 from benchmarks.report import number
 from benchmarks.turns import facts, keep, measured
 
@@ -25,12 +25,12 @@ PACKAGES = ("tablefeed", "pyarrow")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One number of a measurement, and the most that it should be, if there is a goal."""
+    """One number of a measurement, and its bound, if there is a goal."""
 
     key: str
     text: str
     unit: str
-    goal: AtMost | None = None
+    goal: Goal | None = None
 
 
 FIGURES = (

@@ -127,9 +127,9 @@ def make_tables(folder: Path, workload: Workload, measurements: Collection[Measu
     folder.mkdir(parents=True)
     needed = set(measurements)
     if needed & {Measurement.SOURCE_ROWS, Measurement.SINK_ROWS, Measurement.SINK_ROWS_OF_PARQUET}:
-        _write(bulk_table(folder), workload.bulk_files, workload.bulk_rows // workload.bulk_files)
+        write(bulk_table(folder), workload.bulk_files, workload.bulk_rows // workload.bulk_files)
     if needed & {Measurement.SOURCE_BATCHES, Measurement.SINK_BATCHES, Measurement.IDLE}:
-        _write(commits_table(folder), workload.commit_count, workload.commit_rows)
+        write(commits_table(folder), workload.commit_count, workload.commit_rows)
     if Measurement.CATCH_UP in needed:
         few = rows(0, workload.backlog_rows, _chance())
         commits.make(backlog_table(folder), few, commits=workload.backlog_commits)
@@ -187,7 +187,8 @@ def _chance() -> random.Random:
     return random.Random(20130101)  # noqa: S311 - the same rows in every run, no secret
 
 
-def _write(table: Path, commit_count: int, rows_each: int) -> None:
+def write(table: Path, commit_count: int, rows_each: int) -> None:
+    """Commits `commit_count` files of `rows_each` rows each to a new table."""
     chance = _chance()
     for number in range(commit_count):
         write_deltalake(str(table), rows(number * rows_each, rows_each, chance), mode="append")

@@ -51,6 +51,7 @@ _COLLECTED = pytest.StashKey[set[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--peer-jars", type=Path, help="the folder of scripts/peer_jars.sh, for the tests marked peer")
     parser.addoption("--every-stream", action="store_true", help="every stream on Spark (make test-streams)")
+    parser.addoption("--cluster", action="store_true", help="also the tests marked cluster (make test-cluster)")
     parser.addoption("--every-store", action="store_true", help="also the tests marked every_store (make test-stores)")
 
 
@@ -72,7 +73,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for marker in ("every_store", "every_stream"):
+    for marker in ("cluster", "every_store", "every_stream"):
         if not config.getoption(marker):
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
             items[:] = [item for item in items if not item.get_closest_marker(marker)]

@@ -221,7 +221,7 @@ def serve(server: str, *, has_gateway: bool = True) -> Iterator[Gateway]:
     """Another server; it ends with the block. Where it is absent the test is skipped."""
     if not runs(server):
         pytest.skip(SKIPPED_WITHOUT_SERVERS)
-    port = _free_port()
+    port = free_port()
     with TemporaryDirectory() as folder, contextlib.ExitStack() as ending:
         match server:
             case "versitygw":
@@ -275,7 +275,7 @@ def _running(
         process.communicate()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Gives a port that no outgoing connection is given: a client that waits at one of those can meet itself."""
     while True:
         port = random.randrange(20_000, 32_000)  # noqa: S311 - no secret
