@@ -37,8 +37,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(standalone: Cluster) -> Cluster:
     """The cluster with all its workers, also after a test that killed one."""
-    while len(standalone.workers) < WORKERS:
-        standalone.start_worker()
+    standalone.start_workers(WORKERS - len(standalone.workers))
     return standalone
 
 

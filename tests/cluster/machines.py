@@ -89,17 +89,21 @@ class Cluster:
     url: str
     workers: dict[str, Machine] = field(default_factory=dict)
 
-    def start_worker(self) -> Machine:
-        """Starts one more worker, of one core and 1 GiB, and waits until the master knows it."""
+    def start_workers(self, count: int) -> None:
+        """Starts more workers, each of one core and 1 GiB, and waits until the master knows them."""
+        started = [self._started_worker() for _ in range(count)]
+        for machine in started:
+            self.workers[machine.name] = machine
+        for machine in started:
+            machine.wait(_REGISTERED)
+
+    def _started_worker(self) -> Machine:
         number = len(list(self.folder.glob("worker-*")))
         name, work = f"worker-{number}", self.folder / f"worker-{number}" / "work"
         # Each is a host of its own: Spark runs no second attempt of a task on the host of the first.
         host = f"127.0.0.{2 + number}"
         arguments = ["--cores", "1", "--memory", MEMORY, "--work-dir", str(work), "--webui-port", "0", self.url]
-        machine = _started(self.folder / name, "worker.Worker", arguments, host=host, hidden=self.hidden)
-        machine.wait(_REGISTERED)
-        self.workers[name] = machine
-        return machine
+        return _started(self.folder / name, "worker.Worker", arguments, host=host, hidden=self.hidden)
 
     def worker_of(self, path: str) -> Machine:
         """The worker in whose folder `path` is."""
@@ -123,8 +127,7 @@ def standalone_cluster(folder: Path, *, workers: int) -> Iterator[Cluster]:
     cluster = Cluster(folder=folder, hidden=hidden, url=f"spark://127.0.0.1:{port}")
     try:
         master.wait(_STARTED)
-        for _ in range(workers):
-            cluster.start_worker()
+        cluster.start_workers(workers)
         yield cluster
     finally:
         for machine in (*cluster.workers.values(), master):
