@@ -55,6 +55,7 @@ def edges(spark: SparkSession, request: pytest.FixtureRequest) -> SparkSession:
     return session
 
 
+@pytest.mark.one_spark
 @pytest.mark.slow
 @pytest.mark.parametrize("edges", ["UTC"], indirect=True)
 def test_every_expression_has_sparks_values_or_is_refused(

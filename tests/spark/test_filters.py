@@ -120,6 +120,7 @@ def every_type(tmp_path: Path) -> Path:
     return table
 
 
+@pytest.mark.one_spark
 @pytest.mark.slow
 def test_a_predicate_lets_those_rows_through_for_which_spark_finds_it_true_with_and_without_ansi(
     spark: SparkSession, every_type: Path
