@@ -68,10 +68,11 @@ fuzz: $(VENV)/.fuzz ## each decoder for SECONDS=60, or only TARGET=...; then man
 marked = $(sort $(shell grep -rlw --include='test_*.py' 'mark[.]$(1)' tests))
 # Two runs: the JAR's session needs settings that the other session must not have, and a process has one session only.
 # One after the other, each in two processes: four JVMs at once would need more memory than a small machine has.
-test-peer: peer ## on Spark 4.2: tests that depend on Spark's version, tests beside the Delta JAR (needs Maven)
+test-peer: peer ## on Spark 4.2: what depends on its version, and tests beside the Delta JAR; EVERY_CASE=1 (needs Maven)
 	@status=0; \
 	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" $(BY_TWO) $(call marked,spark) || status=$$?; \
-	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer $(SHARED_OUT) --peer-jars=$(PEER_JARS) $(call marked,peer) || status=$$?; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer $(SHARED_OUT) --peer-jars=$(PEER_JARS) $(if $(EVERY_CASE),--every-case) \
+		$(call marked,peer) || status=$$?; \
 	exit $$status
 
 test-all: test test-peer ## test and test-peer, and the remaining JVM tests on Spark 4.2

@@ -51,6 +51,7 @@ _COLLECTED = pytest.StashKey[set[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--peer-jars", type=Path, help="the folder of scripts/peer_jars.sh, for the tests marked peer")
     parser.addoption("--every-stream", action="store_true", help="every stream on Spark (make test-streams)")
+    parser.addoption("--every-case", action="store_true", help="all cases of the tests marked in_turn (EVERY_CASE=1)")
     parser.addoption("--cluster", action="store_true", help="also the tests marked cluster (make test-cluster)")
     parser.addoption("--every-store", action="store_true", help="also the tests marked every_store (make test-stores)")
 
@@ -77,12 +78,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not config.getoption(marker):
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
             items[:] = [item for item in items if not item.get_closest_marker(marker)]
+    if not config.getoption("every_case"):
+        _leave_out_two_thirds(config, items)
     # What needs no JVM comes first: it fails within seconds. Of the rest the long files do, so that none of them is
     # left to one of two processes at the end.
     length_of = Counter[Path]()
     for item in items:
         length_of[item.path] += _TESTS_IN_A_SLOW_ONE if item.get_closest_marker("slow") else 1
     items.sort(key=lambda item: -length_of[item.path] if item.get_closest_marker("spark") else float("-inf"))
+
+
+def _leave_out_two_thirds(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Takes every third case of a test marked `in_turn`; the seed of the run says which third."""
+    turn, cases, others = int(config.option.hypothesis_seed) % 3, Counter[str](), list[pytest.Item]()
+    for item in items:
+        if item.get_closest_marker("in_turn"):
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if cases[test] % 3 != turn:
+                others.append(item)
+    config.hook.pytest_deselected(items=others)
+    left_out = {item.nodeid for item in others}
+    items[:] = [item for item in items if item.nodeid not in left_out]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -106,11 +106,13 @@ def elsewhere(delta_spark: SparkSession) -> Any:  # a session whose zone has gap
         delta_spark.conf.set(name, value)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("source", VALUES)
 def test_every_value_becomes_what_sparks_cast_makes_of_it_or_is_refused(elsewhere: SparkSession, source: str) -> None:
     hold_against(elsewhere, source, Policy.ANSI)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("source", VALUES)
 def test_by_the_policy_legacy_every_value_becomes_what_sparks_cast_makes_of_it_with_ansi_off(
     elsewhere: SparkSession, source: str

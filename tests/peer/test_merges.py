@@ -118,6 +118,7 @@ ALLOWED: Mapping[str, Clauses] = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("clauses", [*REFUSED.values(), *ALLOWED.values()], ids=[*REFUSED, *ALLOWED])
 def test_several_source_rows_match_one_row(delta_spark: SparkSession, tmp_path: Path, clauses: Clauses) -> None:
     twice = table_of((1, "a"), (1, "b"), (6, "c"), (20, "n"), (20, "n"))

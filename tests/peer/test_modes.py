@@ -92,6 +92,7 @@ def frame(session: SparkSession, first_id: int, values: Sequence[object], kind: 
     return session.createDataFrame(pa.table({"id": ids, "p": pa.array(values, kind)}))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("kind", "values", "written", "predicate"), PARTITIONS.values(), ids=PARTITIONS)
 def test_both_replace_the_same_rows_and_say_so_in_the_same_words(
     delta_spark: SparkSession,

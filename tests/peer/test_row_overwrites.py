@@ -98,6 +98,7 @@ def left(session: SparkSession, tables: Sequence[Path], version: int, *, fed: bo
     return found
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("properties", TABLES.values(), ids=TABLES)
 def test_both_leave_the_same_rows_and_tell_the_same_changes(

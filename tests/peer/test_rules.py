@@ -128,6 +128,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", BATCHES)
 def test_the_same_rows_are_filled_alike_or_refused_alike(
     delta_spark: SparkSession, tmp_path: Path, with_rules: Path, three: Path, name: str
@@ -196,6 +197,7 @@ def with_words(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
     return table
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", WORDED_BATCHES)
 def test_rules_in_more_words_fill_and_refuse_alike(
     delta_spark: SparkSession, tmp_path: Path, with_words: Path, name: str

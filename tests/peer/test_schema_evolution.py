@@ -190,6 +190,7 @@ def leave_the_same(session: SparkSession, steps: list[Rows | str], source: Path,
     assert_equal_rows(session, ours / "table", theirs / "table")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_same_streams_leave_the_same_schema_and_rows_or_are_refused_alike(
     delta_spark: SparkSession, tmp_path: Path, one_row: Path, name: str

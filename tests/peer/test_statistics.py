@@ -68,6 +68,7 @@ def described(path: Path) -> Action:
     return {"protocol": protocol, **metadata, "schemaString": json.loads(metadata["schemaString"])}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_a_new_table_and_its_statistics_are_told_as_the_jar_tells_them(
     delta_spark: SparkSession, tmp_path: Path, table: ATable

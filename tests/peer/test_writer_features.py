@@ -85,6 +85,7 @@ def written_in_turn(session: SparkSession, table: Path, made: str) -> str:
     return name
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("made", TABLES.values(), ids=TABLES)
 def test_both_write_a_table_with_the_feature_in_turn(delta_spark: SparkSession, tmp_path: Path, made: str) -> None:
     table = tmp_path / "table"
@@ -154,6 +155,7 @@ def drawn(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: "" if name.endswith("ColumnName") else value for name, value in properties.items()}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("properties", CREATED.values(), ids=CREATED)
 def test_a_table_that_we_create_has_the_protocol_and_the_properties_that_the_jar_gives_it(
     delta_spark: SparkSession, tmp_path: Path, properties: Mapping[str, str]
