@@ -59,6 +59,7 @@ TABLE = {
     "to_batches",
     "to_arrow",
     "history",
+    "commits",
     "txn_version",
 }
 

@@ -48,6 +48,8 @@ HOUSE: Mapping[str, Room] = {
         rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow prometheus_client opentelemetry")
     ),
     "tablefeed": Room(rooms=_names("errors model feed"), packages=_names("pyarrow")),
+    "cli": Room(rooms=_names("_version errors model tablefeed"), packages=_names("typer rich orjson pyarrow")),
+    "__main__": Room(rooms=_names("cli")),
     "pyspark_tablefeed": Room(rooms=_names("spark"), packages=_names("pyspark")),
 }
 

@@ -187,7 +187,9 @@ def test_an_unknown_column_is_refused_with_those_that_are_there(orders: Path) ->
         tablefeed.open_table(orders).to_batches(columns=["price"])
 
 
-@pytest.mark.parametrize("condition", [pc.field("price") > 1, pc.field("day") > 1, pc.field("day"), "id > 1", [True]])
+@pytest.mark.parametrize(
+    "condition", [pc.field("price") > 1, pc.field("day") > 1, pc.field("day"), "id >", "price > 1", [True]]
+)
 def test_a_filter_that_cannot_be_asked_is_refused_before_a_row_is_read(orders: Path, condition: Any) -> None:
     table = tablefeed.open_table(orders)
 
@@ -195,6 +197,15 @@ def test_a_filter_that_cannot_be_asked_is_refused_before_a_row_is_read(orders: P
         table.to_batches(filter=condition)
     with pytest.raises(errors.IllegalOptionError, match="'filter'"):
         tablefeed.appends(orders, filter=condition)
+
+
+def test_a_filter_may_be_a_predicate_in_sql(orders: Path) -> None:
+    table, condition = tablefeed.open_table(orders), "id >= 2 AND day = 'tue'"
+
+    assert table.to_arrow(filter=condition).to_pylist() == [{"id": 4, "day": "tue"}]
+    assert tablefeed.appends(orders, end_version=1, filter=condition).read_all()["id"].to_pylist() == [3, 4]
+    recorded = tablefeed.changes(orders, deduplication_mode="none", filter="_change_type = 'delete'", columns=["id"])
+    assert 3 in recorded.read_all()["id"].to_pylist()
 
 
 def test_a_version_older_than_removed_files_are_kept_is_read_for_as_long_as_its_files_are_there(tmp_path: Path) -> None:
@@ -229,6 +240,16 @@ def test_history_tells_the_newest_commit_first_and_keeps_fields_that_nobody_know
     assert [(c.version, c.operation) for c in history] == [(3, "WRITE"), (2, "DELETE"), (1, "WRITE"), (0, "WRITE")]
     assert history[0].fields["who"] == "me"
     assert [c.version for c in tablefeed.open_table(orders, version=2).history(limit=2)] == [2, 1]
+
+
+def test_commits_are_those_of_the_history_with_their_files(orders: Path) -> None:
+    table = tablefeed.open_table(orders)
+    commits, history = list(table.commits()), list(table.history())
+
+    assert [(c.version, c.committed_at_ms) for c in commits] == [(c.version, c.committed_at_ms) for c in history]
+    assert [(len(c.added), len(c.removed)) for c in commits] == [(1, 0), (1, 1), (1, 0), (2, 0)]
+    assert [txn.txn_version for txn in commits[0].txns] == [7]
+    assert [c.version for c in tablefeed.open_table(orders, version=2).commits(limit=2)] == [2, 1]
 
 
 def test_a_commit_that_says_nothing_of_itself_is_in_the_history_too(tmp_path: Path) -> None:

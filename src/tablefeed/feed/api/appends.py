@@ -40,7 +40,7 @@ def appends(
     ignore_changes: bool = False,
     ignore_deletes: bool = False,
     columns: Sequence[str] | None = None,
-    filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+    filter: pc.Expression | str | None = None,  # noqa: A002 - pyarrow's name
     storage_options: Mapping[str, str] | None = None,
 ) -> pa.RecordBatchReader:
     """Gives the rows added by the versions `start_version` to `end_version`, both included, in commit order.

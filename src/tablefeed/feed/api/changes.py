@@ -51,7 +51,7 @@ def changes(
     start_timestamp: str | datetime | date | None = None,
     end_timestamp: str | datetime | date | None = None,
     columns: Sequence[str] | None = None,
-    filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+    filter: pc.Expression | str | None = None,  # noqa: A002 - pyarrow's name
     deduplication_mode: Literal["none", "dropCarryovers"] | None = None,
     compute_updates: bool = False,
     storage_options: Mapping[str, str] | None = None,

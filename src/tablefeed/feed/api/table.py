@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.snapshot.timeline import file_times
-from tablefeed.model.actions import CommitInfo, Metadata, Protocol
+from tablefeed.model.actions import Commit, CommitInfo, Metadata, Protocol
 from tablefeed.model.logfile import LogFileKind
 
 if TYPE_CHECKING:
@@ -101,10 +102,11 @@ class Table:
         self,
         *,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002
+        filter: pc.Expression | str | None = None,  # noqa: A002
     ) -> pa.RecordBatchReader:
         """Gives the rows for which `filter` is true, with the columns in `columns`, in that order; None: all.
 
+        `filter` is a pyarrow expression, or a predicate in Spark's SQL, which needs `tablefeed[where]`.
         Files that the log's partition values and statistics rule out are not opened. Of the others, only the columns in
         `columns` and `filter` are read; all columns where those in `filter` cannot be determined.
         """
@@ -118,7 +120,7 @@ class Table:
         self,
         *,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002
+        filter: pc.Expression | str | None = None,  # noqa: A002
     ) -> pa.Table:
         """Gives the rows as one table, in memory."""
         return self.to_batches(columns=columns, filter=filter).read_all()
@@ -128,9 +130,14 @@ class Table:
 
         Only commits that the log still has are given. A commit without commitInfo has no fields.
         """
-        if limit is not None:
-            limit = whole_number(limit, argument="limit", least=0)
-        return self._history(limit)
+        return (
+            CommitInfo(version=commit.version, committed_at_ms=at_ms, fields=dict(commit.info or {}))
+            for commit, at_ms in self._timed_commits(limit)
+        )
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        """Gives each commit as `history` does, with its files and all that it changed."""
+        return (replace(commit, committed_at_ms=at_ms) for commit, at_ms in self._timed_commits(limit))
 
     def txn_version(self, app_id: str) -> int | None:
         """Gives the newest txn version of the application `app_id` in this table; None where the table has none."""
@@ -141,15 +148,19 @@ class Table:
     def _log(self) -> TableLog:
         return self._snapshot.log
 
-    def _history(self, limit: int | None) -> Iterator[CommitInfo]:
+    def _timed_commits(self, limit: int | None) -> Iterator[tuple[Commit, int]]:
+        if limit is not None:
+            limit = whole_number(limit, argument="limit", least=0)
+        return self._newest_first(limit)
+
+    def _newest_first(self, limit: int | None) -> Iterator[tuple[Commit, int]]:
         log_files = [
             f for f in self._log.listing() if f.kind is LogFileKind.COMMIT and f.version <= self._snapshot.version
         ]
         times = file_times(log_files, self._snapshot)
         for log_file in log_files[::-1][:limit]:
             commit = required_commit(self._log, log_file)
-            at_ms = times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
-            yield CommitInfo(version=commit.version, committed_at_ms=at_ms, fields=dict(commit.info or {}))
+            yield commit, times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
 
     def _rows(self, schema: pa.Schema, row_filter: RowFilter | None) -> Iterator[pa.RecordBatch]:
         """The rows of the files that may have rows that pass `row_filter`. The rows are not filtered here."""

@@ -37,14 +37,23 @@ from tablefeed.data.predicate import (
     columns_in,
     filter_by,
 )
+from tablefeed.delta.schema.arrow_schema import from_arrow
+from tablefeed.errors import naming
 from tablefeed.feed.arguments import bad_filter
+from tablefeed.feed.scan.where import row_filter
 
 
 def checked_filter(condition: Any, schema: pa.Schema, *, url: str) -> RowFilter | None:
-    """Gives the filter by `condition`; None for None. Raises IllegalOptionError if it cannot filter such rows."""
+    """Gives the filter by `condition`, which may be a text in SQL; None for None.
+
+    Raises IllegalOptionError if it cannot filter such rows, and as `row_filter` for a text.
+    """
     # Any: what a caller passed.
     if condition is None:
         return None
+    if isinstance(condition, str):
+        with naming(url):
+            return row_filter(condition, from_arrow(schema), option="filter")
     if not isinstance(condition, pc.Expression):
         raise bad_filter(condition, url, "is not a pyarrow.compute.Expression")
     try:

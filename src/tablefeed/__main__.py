@@ -1,0 +1,7 @@
+"""`python -m tablefeed`: the command line."""
+
+from __future__ import annotations
+
+from tablefeed.cli.main import main
+
+main()

@@ -1,0 +1,82 @@
+"""The commands as one application, and what becomes of their errors: one line on stderr, and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from tablefeed.cli.commands import COMMANDS, overview
+from tablefeed.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, plain_text, silence_stdout
+from tablefeed.errors import TablefeedError
+
+
+class Commands(TyperGroup):
+    """The commands of `COMMANDS`. Each is imported when its name is typed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # Any: typer's own copy of click
+        """Gives the names of the commands, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """Gives the command of that name, None where there is none."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        found = getattr(import_module(f"tablefeed.cli.{entry.module}"), entry.name)
+        if not isinstance(found, typer.Typer):
+            one = typer.Typer(add_completion=False, rich_markup_mode=None)
+            one.command(cmd_name)(found)
+            found = one
+        return typer.main.get_command(found)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Gives the command that is typed. For an unknown one the error suggests the nearest name."""
+        self.commands = dict.fromkeys(COMMANDS, self)  # only the names are read
+        try:
+            return super().resolve_command(ctx, args)
+        finally:
+            self.commands = {}
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Writes the overview."""
+        formatter.write(overview())
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs a command. Errors of tables, interrupts and closed pipes become exit codes."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except TablefeedError as error:
+            typer.echo(f"Error: {plain_text(error)}", err=True)
+            raise typer.Exit(ERROR) from error
+        except BrokenPipeError as error:
+            silence_stdout()
+            raise typer.Exit(BROKEN_PIPE) from error
+        except KeyboardInterrupt as error:
+            raise typer.Exit(INTERRUPTED) from error
+        return result
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer's callback
+    if wanted:
+        from tablefeed._version import VERSION
+
+        typer.echo(f"tablefeed {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[  # its callback acts
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Read, follow and write Delta Lake and IndexTables tables, without Spark."""

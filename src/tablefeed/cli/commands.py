@@ -1,0 +1,43 @@
+"""The list of commands and the help text made from it. Imports neither typer nor anything of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A command: the function or the group of commands `name` in `tablefeed.cli.<module>`, and what it does."""
+
+    module: str
+    name: str
+    summary: str
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "inspect": Entry(module="looking", name="inspect", summary="Show schema, features, size and writers of a table."),
+    "log": Entry(module="looking", name="log", summary="Show the commits of a table, the newest first."),
+    "cat": Entry(module="looking", name="cat", summary="Print the rows of a table."),
+    "changes": Entry(module="looking", name="changes", summary="Print what commits did to the rows of a table."),
+}
+
+
+def overview() -> str:
+    """Gives the help text of the whole command line."""
+    commands = "".join(f"  {name:<15}{entry.summary}\n" for name, entry in COMMANDS.items())
+    return f"""Usage: tablefeed [OPTIONS] COMMAND [ARGS]...
+
+  Read, follow and write Delta Lake and IndexTables tables, without Spark.
+
+Commands:
+{commands}
+Options:
+  --version             Show the version and exit.
+  --install-completion  Install completion for the current shell.
+  --show-completion     Show completion for the current shell, to copy it.
+  --help                Show this message and exit.
+
+"tablefeed COMMAND --help" describes a command. Exit codes: 0 done; 1 differences or
+problems found; 2 wrong usage; 3 an error; 130 interrupted.
+"""

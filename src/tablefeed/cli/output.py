@@ -1,0 +1,117 @@
+"""What commands print: JSON, pairs, aligned columns. Text from a table cannot move the cursor of a terminal."""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import typer
+
+_MOST_CHARACTERS = 60
+"""Of a cell in aligned columns. JSON and CSV have whole values."""
+
+
+def print_json(value: object) -> None:
+    """Prints `value` as one line of JSON, at once."""
+    typer.echo(json_line(value))
+    sys.stdout.flush()
+
+
+def json_line(value: object) -> str:
+    """Gives `value` as JSON. Decimals and floats that are no number are texts, bytes are base64."""
+    return orjson.dumps(_plain(value)).decode()
+
+
+def _plain(value: object) -> Any:  # Any: JSON
+    match value:
+        case float() if not math.isfinite(value):
+            return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        case Decimal():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case datetime() if value.tzinfo is None:
+            return value.isoformat()
+        case Mapping():
+            return {key if isinstance(key, str) else cell(key): _plain(each) for key, each in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_plain(each) for each in value]
+        case _:
+            return value
+
+
+def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
+    """Prints names and values in two columns. A value that is a list has a line for each of its members."""
+    for name, value in pairs:
+        lines = value if isinstance(value, list) else [value]
+        for at, line in enumerate(lines or ["none"]):
+            label = f"{'' if at else name:<18}"
+            typer.echo(f"{styled(label, bold=True)}{printable(str(line))}".rstrip())
+
+
+def aligned(names: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Gives the lines of a table with a header. Numbers are on the right."""
+    cells = [[cell(value) for value in row] for row in rows]
+    values = list(rows) if isinstance(rows, list) else []
+    right = [
+        bool(values) and all(isinstance(row[i], int | float | Decimal) for row in values) for i in range(len(names))
+    ]
+    widths = [max(map(len, column)) for column in zip([*map(printable, names)], *cells, strict=True)]
+    return [
+        "  ".join(
+            text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in ([*map(printable, names)], *cells)
+    ]
+
+
+def cell(value: object) -> str:
+    """Gives a value as the short text of one cell."""
+    if value is None:
+        return "null"
+    text = value if isinstance(value, str) else _cell_text(value)
+    text = printable(text)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+
+
+def _cell_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json_line(value) if isinstance(value, bytes | list | tuple | dict) else str(value)
+
+
+def printable(text: str) -> str:
+    """Gives `text` with escapes instead of characters that a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
+
+
+def styled(text: str, **style: Any) -> str:  # Any: typer's colours
+    """Gives `text` with the style on a terminal where NO_COLOR is not set."""
+    plain = not text or os.environ.get("NO_COLOR") or not sys.stdout.isatty()
+    return text if plain else typer.style(text, **style)
+
+
+def moment(ms: int) -> str:
+    """Gives milliseconds since 1970 as a time in UTC."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"
+
+
+def size(count: int) -> str:
+    """Gives a number of bytes for people."""
+    number, units = float(count), iter(("B", "KiB", "MiB", "GiB", "TiB"))
+    unit = next(units)
+    while number >= 1024 and unit != "TiB":
+        number, unit = number / 1024, next(units)
+    return f"{count} B" if unit == "B" else f"{number:.1f} {unit}"

@@ -1,0 +1,244 @@
+"""Rows to the terminal, a pipe or a file: a table, CSV, JSON lines, Parquet or an Arrow stream.
+
+A file appears under its name when it is complete. Rows are streamed: memory holds some batches.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from enum import StrEnum
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from tablefeed.cli.output import aligned, json_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS_OF_A_PAGE = 500
+"""Rows whose cells decide the widths of columns together."""
+_ROWS_OF_A_GROUP = 1 << 20
+"""Rows in a row group of Parquet."""
+_BYTES_OF_A_GROUP = 128 << 20
+
+
+class RowFormat(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+Format = Annotated[
+    RowFormat | None,
+    typer.Option(
+        "--format",
+        help="Default: as the name of --output ends, else table on a terminal and jsonl elsewhere.",
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file, which appears when complete.")
+]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, metavar="N", help="At most so many rows.")]
+
+_ENDINGS = {
+    ".csv": RowFormat.CSV,
+    ".json": RowFormat.JSONL,
+    ".jsonl": RowFormat.JSONL,
+    ".ndjson": RowFormat.JSONL,
+    ".parquet": RowFormat.PARQUET,
+    ".arrow": RowFormat.ARROW,
+    ".arrows": RowFormat.ARROW,
+}
+
+
+def chosen_format(given: RowFormat | None, output: Path | None, *, as_json: bool) -> RowFormat:
+    """Gives the format to write. A terminal gets no binary data."""
+    if as_json and given not in (None, RowFormat.JSONL):
+        raise typer.BadParameter(f"contradicts --format {given}", param_hint="--json")
+    if as_json:
+        return RowFormat.JSONL
+    if given is None and output is not None:
+        given = _ENDINGS.get(output.suffix.lower())
+        if given is None:
+            raise typer.BadParameter("give --format: the name of the file does not say it", param_hint="--output")
+    on_terminal = output is None and sys.stdout.isatty()
+    if given is None:
+        return RowFormat.TABLE if on_terminal else RowFormat.JSONL
+    if on_terminal and given in (RowFormat.PARQUET, RowFormat.ARROW):
+        raise typer.BadParameter(f"{given} is binary: give --output, or write to a pipe", param_hint="--format")
+    return given
+
+
+def write_rows(reader: pa.RecordBatchReader, shape: RowFormat, *, output: Path | None, limit: int | None) -> int:
+    """Writes the rows of `reader`, at most `limit`, and gives their number."""
+    batches = reader if limit is None else _first(reader, limit)
+    counted = _Counted(batches)
+    with _opened(output) as sink:
+        _WRITERS[shape](counted, reader.schema, sink)
+    return counted.rows
+
+
+class _Counted:
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self.rows = 0
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def _first(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    if limit == 0:
+        return
+    for batch in batches:
+        yield batch.slice(0, limit)
+        limit -= min(batch.num_rows, limit)
+        if limit == 0:
+            return
+
+
+def _opened(output: Path | None) -> AbstractContextManager[IO[bytes]]:
+    return _stdout() if output is None else _whole(output)
+
+
+@contextmanager
+def _stdout() -> Iterator[IO[bytes]]:
+    stream = typer.get_binary_stream("stdout")
+    yield stream
+    stream.flush()
+
+
+@contextmanager
+def _whole(output: Path) -> Iterator[IO[bytes]]:
+    """A file beside `output`, renamed at the end. An error or an interrupt deletes it."""
+    beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("xb") as stream:
+            yield stream
+        beside.replace(output)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise typer.BadParameter(f"cannot write {output}: {error.strerror}", param_hint="--output") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+# --- the formats -----------------------------------------------------------------------------------------------------
+
+
+def values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Gives rows as Python values. A time that Python does not have is a text."""
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in _tuples(batch)]
+
+
+def _tuples(batch: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
+    return zip(*map(_column, batch.columns), strict=True) if batch.num_columns else [()] * batch.num_rows
+
+
+def _column(column: pa.Array) -> list[Any]:
+    import pyarrow as pa
+
+    try:
+        return cast("list[Any]", column.to_pylist(maps_as_pydicts="lossy"))
+    except (ValueError, OverflowError, pa.ArrowException):
+        return cast("list[Any]", column.cast(pa.string()).to_pylist())
+
+
+def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
+    header = True
+    for page in _pages(batches):
+        lines = aligned(schema.names, page)
+        sink.write("".join(f"{line}\n" for line in (lines if header else lines[1:])).encode())
+        header = False
+    if header:
+        sink.write(f"{'  '.join(schema.names)}\n".encode())
+
+
+def _pages(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[Any, ...]]]:
+    rows = chain.from_iterable(
+        _tuples(batch.slice(at, _ROWS_OF_A_PAGE))
+        for batch in batches
+        for at in range(0, batch.num_rows, _ROWS_OF_A_PAGE)
+    )
+    while page := list(islice(rows, _ROWS_OF_A_PAGE)):
+        yield page
+
+
+def _write_jsonl(batches: Iterable[pa.RecordBatch], _schema: pa.Schema, sink: IO[bytes]) -> None:
+    for batch in batches:
+        for at in range(0, batch.num_rows, _ROWS_OF_A_PAGE):
+            sink.write("".join(f"{json_line(row)}\n" for row in values(batch.slice(at, _ROWS_OF_A_PAGE))).encode())
+
+
+def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    flat = pa.schema([(field.name, field.type if _is_flat(field.type) else pa.string()) for field in schema])
+    with csv.CSVWriter(sink, flat) as writer:
+        for batch in batches:
+            columns = [
+                column if column.type == field.type else pa.array(map(_json_or_null, _column(column)), pa.string())
+                for column, field in zip(batch.columns, flat, strict=True)
+            ]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=flat))
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _json_or_null(value: object) -> str | None:
+    """Nested values as JSON; bytes as base64, without quotes."""
+    if value is None:
+        return None
+    text = json_line(value)
+    return text.strip('"') if isinstance(value, bytes) else text
+
+
+def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with parquet.ParquetWriter(sink, schema) as writer:
+        group: list[pa.RecordBatch] = []
+        rows = size_bytes = 0
+        for batch in chain(batches, [None]):
+            if group and (batch is None or rows >= _ROWS_OF_A_GROUP or size_bytes >= _BYTES_OF_A_GROUP):
+                writer.write_table(pa.Table.from_batches(group, schema), row_group_size=rows)
+                group, rows, size_bytes = [], 0, 0
+            if batch is not None:
+                group.append(batch)
+                rows, size_bytes = rows + batch.num_rows, size_bytes + batch.nbytes
+
+
+def _write_arrow(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
+    import pyarrow as pa
+
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+_WRITERS: dict[RowFormat, Callable[[Iterable[pa.RecordBatch], pa.Schema, IO[bytes]], None]] = {
+    RowFormat.TABLE: _write_table,
+    RowFormat.CSV: _write_csv,
+    RowFormat.JSONL: _write_jsonl,
+    RowFormat.PARQUET: _write_parquet,
+    RowFormat.ARROW: _write_arrow,
+}

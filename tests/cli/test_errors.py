@@ -1,0 +1,71 @@
+"""What a user sees of a mistake: one readable line, an exit code, and no secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.command_line import run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (["cat", "{none}"], 3, "Error: [DELTA_TABLE_NOT_FOUND] There is no "),
+        (["cat", "{t}", "--at", "9"], 3, "Error: [DELTA_VERSION_NOT_FOUND] Version 9 of "),
+        (["cat", "{t}", "--at", "noon"], 3, "Error: [DELTA_TIMESTAMP_INVALID] Invalid value 'noon' for option '--at'"),
+        (
+            ["cat", "{t}", "--where", "id >"],
+            3,
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value 'id >' for option '--where'",
+        ),
+        (["cat", "{t}", "--columns", "id,nope"], 3, "Error: {t} has no column 'nope'. It has id, name, day."),
+        (["cat", "{t}", "--format", "parquet", "--json"], 2, "Error: Invalid value for --json: contradicts --format"),
+        (["cat", "{t}", "-o", "rows"], 2, "Error: Invalid value for --output: give --format"),
+        (["cat", "{t}", "-o", "{none}/rows.csv"], 2, "Error: Invalid value for --output: cannot write "),
+        (["cat", "{t}", "--storage-option", "key"], 2, "Error: Invalid value for --storage-option: must be NAME=VALUE"),
+        (["cat"], 2, "Error: Missing argument"),
+        (["catt", "{t}"], 2, "Error: No such command 'catt'. Did you mean 'cat'?"),
+        (["log", "{t}", "1-3"], 2, "Error: Invalid value for RANGE: '1-3' must be VERSION, A..B, A.. or ..B"),
+        (["changes", "{t}", "--from", "3", "--to", "1"], 3, "Error: [DELTA_INVALID_CDC_RANGE] "),
+        (["changes", "{t}", "--from", "8"], 3, "Error: [DELTA_CDC_START_VERSION_AFTER_LATEST] "),
+        (["inspect", "hdfs://x/y"], 3, "Error: HDFS is not supported"),
+    ],
+)
+def test_a_mistake_is_one_line_and_a_code(
+    arguments: list[str], code: int, line: str, orders: Path, tmp_path: Path
+) -> None:
+    places = {"t": str(orders), "none": str(tmp_path / "none")}
+
+    done = run(*(argument.format(**places) for argument in arguments))
+
+    assert done.code == code
+    assert done.out == ""
+    assert done.err.splitlines()[-1].startswith(line.format(**places))
+    assert "Traceback" not in done.err
+    if code == 3:
+        assert len(done.err.splitlines()) == 1
+
+
+def test_no_secret_of_the_environment_or_the_command_line_is_printed() -> None:
+    secret = {"TABLEFEED_STORAGE_OPTIONS": '{"aws_secret_access_key": "s3cr3t-of-env", "aws_access_key_id": "AKIA0"}'}
+    target = ["s3://bucket/none", "--storage-option", "aws_endpoint_url=http://127.0.0.1:9"]
+
+    for options in ([], ["--storage-option", "aws_session_token=s3cr3t-token"], ["--storage-option", "nope=1"]):
+        done = run("inspect", *target, *options, env=secret)
+
+        assert done.code == 3
+        assert done.err.startswith("Error: ")
+        assert "s3cr3t" not in done.err + done.out
+        assert "AKIA0" not in done.err + done.out
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"aws_secret_access_key": 5}', "s3cr3t"])
+def test_storage_options_of_the_environment_that_are_no_texts_are_refused_unseen(text: str, orders: Path) -> None:
+    done = run("inspect", orders, env={"TABLEFEED_STORAGE_OPTIONS": text})
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines()[-1] == (
+        "Error: Invalid value for TABLEFEED_STORAGE_OPTIONS: must be a JSON object whose values are texts"
+    )

@@ -1,0 +1,198 @@
+"""inspect, log, cat and changes: what they print of a table, and in which formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import tablefeed
+from support.command_line import run
+
+
+def test_inspect_says_what_the_table_is(orders: Path) -> None:
+    (facts,) = run("inspect", orders, "--json").records
+
+    assert {name: facts[name] for name in ("format", "version", "partition_columns", "rows")} == {
+        "format": "delta",
+        "version": 3,
+        "partition_columns": ["day"],
+        "rows": 4,
+    }
+    assert facts["files"]["count"] == sum(batch.num_rows for batch in tablefeed.open_table(orders).files())
+    assert facts["columns"][0] == {"name": "id", "type": "int64", "nullable": True}
+    assert facts["properties"] == {"delta.enableChangeDataFeed": "true"}
+    assert [(w["commits"], w["last_version"]) for w in facts["writers"]] == [(4, 3)]
+
+
+def test_inspect_for_people_names_the_features_and_the_columns(orders: Path) -> None:
+    done = run("inspect", orders, "--at", "1")
+
+    assert done.code == 0
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["version", "1"] in lines
+    assert ["features", "appendOnly,", "changeDataFeed,", "invariants"] in lines
+    assert ["day", "date32[day]", "true"] in lines
+
+
+def test_log_gives_the_commits_newest_first(orders: Path) -> None:
+    commits = run("log", orders, "--json").records
+
+    assert [(c["version"], c["operation"]) for c in commits] == [
+        (3, "DELETE"),
+        (2, "WRITE"),
+        (1, "WRITE"),
+        (0, "CREATE TABLE"),
+    ]
+    assert commits[2]["txns"] == {"loader": 7}
+    assert commits[2]["info"]["userMetadata"] == "the first"
+
+
+@pytest.mark.parametrize(
+    ("asked", "versions"),
+    [("1..3", [3, 2]), ("..1", [1, 0]), ("2..", [3]), ("2", [2]), ("0..0", []), ("..", [3, 2, 1, 0])],
+)
+def test_a_range_has_the_commits_after_its_begin_up_to_its_end(asked: str, versions: list[int], orders: Path) -> None:
+    assert [c["version"] for c in run("log", orders, asked, "--json").records] == versions
+
+
+def test_a_line_of_the_log_can_say_what_files_changed(orders: Path) -> None:
+    one, two = run("log", orders, "--oneline", "--stat", "-n", "2").out.splitlines()
+
+    assert one.startswith("3 20")
+    assert "Z DELETE  -1 files (" in one
+    assert "Z WRITE  +2 files (" in two
+
+
+def test_cat_gives_the_rows_that_are_asked_for(orders: Path) -> None:
+    done = run("cat", orders, "--where", "id > 2 AND day = DATE'2026-01-02'", "--columns", "name,id")
+
+    assert sorted(done.out.splitlines()) == ['{"name":"n3","id":3}', '{"name":"n5","id":5}']
+
+
+def test_cat_reads_an_older_version(orders: Path) -> None:
+    assert len(run("cat", orders, "--at", "1").records) == 3
+
+
+def test_changes_have_their_types_and_versions(orders: Path) -> None:
+    done = run("changes", orders, "--from", "2", "--columns", "id,_change_type,_commit_version", "--format", "table")
+
+    assert [line.split() for line in done.out.splitlines()] == [
+        ["id", "_change_type", "_commit_version"],
+        ["4", "insert", "2"],
+        ["5", "insert", "2"],
+        ["2", "delete", "3"],
+    ]
+
+
+def test_changes_that_are_not_recorded_can_be_computed(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1, 2]}))
+    tablefeed.delete(tmp_path, "id = 1")
+
+    refused = run("changes", tmp_path)
+    computed = run("changes", tmp_path, "--deduplication-mode", "dropCarryovers", "--from", "1")
+
+    assert refused.code == 3
+    assert [(r["id"], r["_change_type"]) for r in computed.records] == [(1, "delete")]
+
+
+EVERY_KIND = pa.table(
+    {
+        "text": ['a,"b"\n', "", None],
+        "bytes": [b"\0", b"", None],
+        "list": [["x", None], [], None],
+        "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+        "struct": [{"a": 1}, {"a": None}, None],
+        "number": [1.5, float("nan"), None],
+        "exact": pa.array(["1.10", "-2.00", None]).cast(pa.decimal128(10, 2)),
+        "flag": [True, False, None],
+    }
+)
+
+
+def test_json_lines_keep_nulls_apart_from_empty_values(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, EVERY_KIND)
+
+    assert run("cat", tmp_path, "--json").records == [
+        {
+            "text": 'a,"b"\n',
+            "bytes": "AA==",
+            "list": ["x", None],
+            "map": {"k": 1},
+            "struct": {"a": 1},
+            "number": 1.5,
+            "exact": "1.10",
+            "flag": True,
+        },
+        {
+            "text": "",
+            "bytes": "",
+            "list": [],
+            "map": {},
+            "struct": {"a": None},
+            "number": "NaN",
+            "exact": "-2.00",
+            "flag": False,
+        },
+        dict.fromkeys(EVERY_KIND.column_names),
+    ]
+
+
+def test_csv_has_nested_values_as_json(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, EVERY_KIND)
+
+    text = run("cat", tmp_path, "--format", "csv").out
+
+    assert list(csv.reader(io.StringIO(text))) == [
+        EVERY_KIND.column_names,
+        ['a,"b"\n', "AA==", '["x",null]', '{"k":1}', '{"a":1}', "1.5", "1.10", "true"],
+        ["", "", "[]", "{}", '{"a":null}', "nan", "-2.00", "false"],
+        [""] * 8,
+    ]
+    assert text.splitlines()[-1] == "," * 7  # null; an empty text is ""
+
+
+def test_a_table_on_a_terminal_cannot_move_its_cursor(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"a": ["\x1b[2J", "x" * 100]}))
+
+    _, first, second = run("cat", tmp_path, "--format", "table").out.splitlines()
+
+    assert first == "\\x1b[2J"
+    assert second == "x" * 59 + "…"
+
+
+@pytest.mark.parametrize("name", ["o.parquet", "o.arrow"])
+def test_a_binary_file_has_the_rows_and_types_of_the_table(name: str, tmp_path: Path) -> None:
+    tablefeed.append(tmp_path / "t", EVERY_KIND)
+    output = tmp_path / name
+
+    done = run("cat", tmp_path / "t", "-o", output)
+    read = (
+        parquet.read_table(output) if name.endswith("parquet") else pa.ipc.open_stream(output.read_bytes()).read_all()
+    )
+
+    assert (done.code, done.out) == (0, "")
+    assert read.to_pydict() | {"number": 0} == EVERY_KIND.to_pydict() | {"number": 0}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name, "t"]
+
+
+def test_a_file_that_fails_halfway_is_not_there(orders: Path, tmp_path: Path) -> None:
+    output = tmp_path / "o.csv"
+    output.write_text("before")
+    for data_file in orders.rglob("*.parquet"):
+        data_file.write_bytes(b"damaged")
+
+    done = run("cat", orders, "-o", output)
+
+    assert done.code == 3
+    assert output.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["o.csv"]
+
+
+def test_the_limit_ends_the_rows(orders: Path) -> None:
+    assert len(run("cat", orders, "-n", "3").records) == 3
+    assert run("cat", orders, "-n", "0", "--format", "table").out.split() == ["id", "name", "day"]

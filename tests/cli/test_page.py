@@ -1,0 +1,43 @@
+"""docs/command-line.md: each command is there, and each of its examples works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from support.command_line import run
+from support.pages import page
+from tablefeed.cli.commands import COMMANDS
+
+_PAGE = page("command-line.md")
+_EXAMPLES = [
+    line
+    for block in re.findall(r"^```\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("tablefeed ")
+]
+
+
+@pytest.mark.parametrize("example", _EXAMPLES)
+def test_each_example_of_the_page_works(
+    example: str, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = [word.replace("/lake/orders", str(orders)) for word in shlex.split(example)]
+
+    assert run(*arguments[1:]).code == 0
+
+
+def test_each_command_is_on_the_page() -> None:
+    assert [name for name in COMMANDS if not any(e.startswith(f"tablefeed {name} ") for e in _EXAMPLES)] == []
+
+
+def test_each_exit_code_is_on_the_page() -> None:
+    from tablefeed.cli import exits, main
+
+    codes = {exits.DONE, exits.DIFFERENT, 2, exits.ERROR, exits.INTERRUPTED, exits.BROKEN_PIPE, main.DEFECT}
+
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", _PAGE, re.MULTILINE)} == codes

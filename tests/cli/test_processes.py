@@ -1,0 +1,80 @@
+"""The command line as a process: help is quick, a closed pipe is quiet, and nothing heavy is imported for nothing."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from support.command_line import run, started
+from tablefeed.cli.commands import COMMANDS, overview
+
+_HEAVY = ("pyarrow", "pyspark", "fsspec", "rich", "typer", "orjson")
+
+
+def test_help_imports_nothing_heavy_and_takes_less_than_150_ms() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "tablefeed", "--help"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert done.stdout == overview()
+    assert not imported & set(_HEAVY)
+    assert (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime) < 0.150
+
+
+def test_the_help_of_typer_is_the_same() -> None:
+    done = run("--help")
+
+    assert (done.code, done.out) == (0, overview())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_help_with_an_example_and_needs_no_table_for_it(name: str) -> None:
+    done = run(name, "--help")
+
+    assert done.code == 0
+    assert f"Example: tablefeed {name}" in " ".join(done.out.split())
+
+
+def test_the_help_of_a_command_does_not_import_pyarrow_or_spark() -> None:
+    program = (
+        "import sys, tablefeed.cli.main as m\nsys.argv[1:] = ['cat', '--help']\n"
+        "try:\n    m.main()\nexcept SystemExit:\n    pass\n"
+        "print([n for n in ('pyarrow', 'pyspark', 'fsspec') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("shape", ["jsonl", "csv", "table", "arrow", "parquet"])
+def test_a_pipe_that_closes_early_is_quiet(shape: str, tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": range(300_000), "text": [f"{i:040d}" for i in range(300_000)]}))
+    with started("cat", tmp_path, "--format", shape) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(1)
+        process.stdout.close()
+
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    process = started("--version")
+
+    assert process.communicate()[0].decode().startswith("tablefeed ")
+    assert process.returncode == 0
+
+
+def test_a_shell_gets_the_names_of_commands_to_complete() -> None:
+    process = started(env={"_TABLEFEED_COMPLETE": "complete_bash", "COMP_WORDS": "tablefeed ch", "COMP_CWORD": "1"})
+
+    assert b"changes" in process.communicate()[0].split()

@@ -1,0 +1,43 @@
+"""The command line as the tests call it: in this process, or as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from typer.testing import CliRunner
+
+from tablefeed.cli.app import app
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a command left: its exit code and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def records(self) -> list[dict[str, Any]]:  # Any: JSON
+        """What was written, as lines of JSON."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def run(*arguments: object, env: dict[str, str] | None = None, data: bytes | None = None) -> Ran:
+    """Runs a command in this process."""
+    done = CliRunner().invoke(app, [str(each) for each in arguments], env=env, input=data, prog_name="tablefeed")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Ran(code=done.exit_code, out=done.stdout, err=done.stderr)
+
+
+def started(*arguments: object, **how: Any) -> subprocess.Popen[bytes]:  # Any: arguments of Popen
+    """Starts a command as a process of its own, with its output in a pipe."""
+    command = [sys.executable, "-m", "tablefeed", *map(str, arguments)]
+    environment = {**os.environ, "NO_COLOR": "1", **how.pop("env", {})}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **how)
