@@ -6,9 +6,9 @@
 Run from the root of the repository with PYTHONPATH=src, on Linux. A place is an operator, a constant, a condition or a
 statement in the body of a function. A mutant is the source with one place broken. All mutants of the sample are
 compiled into the modules, each behind a switch. One process imports the modules and collects the tests. Each mutant is
-a fork of this process with one switch set. A first run of all tests records which test evaluates which switch. A mutant
-meets the tests that evaluate its switch: those of its own room first, quick ones before slow ones, up to the first
-failure.
+a fork of this process with one switch set; as many run at a time as there are cores. A first run of all tests records
+which test evaluates which switch. A mutant meets the tests that evaluate its switch: those of its own room first, quick
+ones before slow ones, up to the first failure.
 
 Verdicts are appended to OUT/verdicts.jsonl. A mutant that has one is passed over, so a run that was stopped goes on
 where it stopped. tests/mutants/survivors.txt lists the mutants that no test can notice, each with the reason below it.
@@ -32,9 +32,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import pytest
 
@@ -43,6 +45,7 @@ ROOMS = ("src/tablefeed/log", "src/tablefeed/delta", "src/tablefeed/feed/commit"
 LISTED = Path("tests/mutants/survivors.txt")
 # Seconds of tests for a mutant. What survives the first meets the rest too, after all other mutants.
 FIRST, REST = 5.0, float("inf")
+SHARES = os.cpu_count() or 1
 STALLED_SECONDS = 60  # without any processor time
 MEMORY = 6 << 30
 SWITCH = "_is_mutant"
@@ -224,14 +227,17 @@ class Mutants:
         session.config.pluginmanager.unregister(name="terminalreporter")
         gc.collect()
         gc.freeze()
-        reached, known = self.reached(session.items), verdicts(self.out)
+        reached = self.reached(session.items)
         for most in (FIRST, REST):
-            for number, place in enumerate(self.places):
-                earlier = known.get(place.name)
-                if earlier is None or (most == REST and earlier["verdict"] == "survived" and earlier["left"]):
-                    known[place.name] = self.verdict(number, session.items, reached, most)
-                    append(self.out / "verdicts.jsonl", known[place.name])
+            shared(partial(self.judge, session.items, reached, verdicts(self.out), most))
         return True
+
+    def judge(self, items: list[pytest.Item], reached: dict, known: dict, most: float, share: int) -> None:
+        """Writes the missing verdicts of one share of the mutants."""
+        for number in range(share, len(self.places), SHARES):
+            earlier = known.get(self.places[number].name)
+            if earlier is None or (most == REST and earlier["verdict"] == "survived" and earlier["left"]):
+                append(self.out / "verdicts.jsonl", self.verdict(number, items, reached, most, share))
 
     def reached(self, items: list[pytest.Item]) -> dict[str, tuple[float, list[int]]]:
         """By test the seconds that it takes and the switches that it evaluates; kept in OUT for this sample."""
@@ -240,8 +246,9 @@ class Mutants:
         known = {test for test, _, _ in lines_of(kept)}
         new = [item for item in items if item.nodeid not in known]
 
-        def record() -> None:
-            for item, after in zip(new, [*new[1:], None], strict=True):
+        def record(share: int) -> None:
+            mine = [item for item in new if crc32(bytes(item.path)) % SHARES == share]
+            for item, after in zip(mine, [*mine[1:], None], strict=True):
                 self.switch.asked.clear()
                 begun = time.process_time()
                 self.run(item, after)
@@ -251,11 +258,10 @@ class Mutants:
                     print("fails with nothing broken, so it judges no mutant:", item.nodeid, flush=True)
                 append(kept, found)
 
-        if new:
-            forked(record, REST, self.out / "reached.log")
+        shared(lambda share: forked(partial(record, share), REST, self.out / f"reached-{share}.log"))
         return {test: (seconds, asked) for test, seconds, asked in lines_of(kept)}
 
-    def verdict(self, number: int, items: list[pytest.Item], reached: dict, most: float) -> dict:
+    def verdict(self, number: int, items: list[pytest.Item], reached: dict, most: float, share: int) -> dict:
         """What the tests say of a mutant, no more of them than take so many seconds."""
         place, seconds, tests = self.places[number], 0.0, []
         room = f"tests/{Path(place.file).parts[2]}/"
@@ -265,7 +271,7 @@ class Mutants:
             if seconds < most:
                 tests.append(item)
                 seconds += each
-        by = self.out / "by"
+        by = self.out / f"by-{share}"
         by.write_text("")
 
         def judge() -> None:
@@ -276,7 +282,7 @@ class Mutants:
                     by.write_text(self.failed)
                     os._exit(1)
 
-        status = forked(judge, 5 * seconds + 10, self.out / "log") if tests else 0
+        status = forked(judge, 5 * seconds + 10, self.out / f"log-{share}") if tests else 0
         word = {0: "survived", -signal.SIGKILL: "timed out"}.get(status, "killed") if tests else "unreached"
         left = len(of_place) - len(tests)
         return {"name": place.name, "verdict": word, "by": by.read_text(), "tests": len(tests), "left": left}
@@ -284,6 +290,24 @@ class Mutants:
     def run(self, item: pytest.Item, after: pytest.Item | None) -> None:
         """Runs one test."""
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+
+
+def shared(work: Callable[[int], object]) -> None:
+    """Does each share of the work in a fork of this process, all at the same time."""
+    children = []
+    for share in range(SHARES):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work(share)
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    ends = [os.waitpid(child, 0)[1] for child in children]
+    if any(ends):
+        raise RuntimeError("the work of a core ended early; run again to go on")
 
 
 def forked(work: Callable[[], None], most_seconds: float, log: Path) -> int:
