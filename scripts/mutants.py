@@ -377,7 +377,8 @@ def main(out: Path, *rooms: str) -> None:
     places, switch = sample(rooms or ROOMS), Switch()
     import_with_switches(places, switch)
     tests = sorted({f"tests/{Path(room).parts[2]}" for room in rooms or ROOMS})
-    options = ["-q", "-p", "no:cacheprovider", "--timeout=0", "--hypothesis-profile=mutants", "--hypothesis-seed=0"]
+    options = ["-q", "-p", "no:cacheprovider", "--timeout=0", "--every-case"]
+    options += ["--hypothesis-profile=mutants", "--hypothesis-seed=0"]
     plugins = [Mutants(places, switch, out)]
     pytest.main([*options, "-m", "not spark and not peer and not slow", *tests], plugins=plugins)
     sys.exit(0 if report(places, out, rooms or ROOMS) else 1)
