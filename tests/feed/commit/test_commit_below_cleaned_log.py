@@ -17,7 +17,7 @@ from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_table, add, commit_path, live_paths, log_of, metadata, protocol, put
 from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError
-from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.loop import UNSEEN_PAUSE_S, commit
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
@@ -166,8 +166,26 @@ def test_a_commit_that_lands_in_a_table_made_anew_is_taken_back() -> None:
     assert live_paths(log) == ["new", "newer"]
 
 
-def test_a_version_that_was_cleaned_up_before_the_one_below_it_is_not_made_again_either() -> None:
+def test_a_commit_that_lands_behind_another_version_than_it_read_is_taken_back() -> None:
+    """An older copy of the table was restored: it has the same id, and another commit of the version before ours."""
     clock = Days()
+    store = three_versions(clock)
+
+    def restored() -> None:
+        store.delete(commit_path(2))
+        clock.day += 1
+        put(store, 2, [add("other")])
+
+    log = meeting(store, restored)
+
+    with pytest.raises(ConflictError):
+        commit_files(log, "ours", around=at(clock))
+
+    assert live_paths(log_of(store)) == ["a", "other"]
+
+
+def test_a_version_that_was_cleaned_up_before_the_one_below_it_is_not_made_again_either() -> None:
+    clock, sleeps = Days(), list[float]()
     store = three_versions(clock)
 
     def in_any_order() -> None:
@@ -176,9 +194,10 @@ def test_a_version_that_was_cleaned_up_before_the_one_below_it_is_not_made_again
         clock.day += 2
 
     with pytest.raises(ConflictError, match="gone from the log"):
-        commit_files(meeting(store, in_any_order), "ours", around=at(clock))
+        commit_files(meeting(store, in_any_order), "ours", around=replace(still(sleeps), now_ms=clock))
 
     assert commits(store) == [2, 6, 7, 8]
+    assert sleeps == [0.5 * UNSEEN_PAUSE_S]
 
 
 def test_a_file_that_got_its_name_long_after_it_was_written_is_of_unknown_fate(tmp_path: Path) -> None:

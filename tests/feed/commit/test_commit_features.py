@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from support.logs import (
 from tablefeed.delta.schema.arrow_schema import from_arrow
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.errors import CommitError, ConflictError, LogError, SchemaMismatchError, UnsupportedFeatureError
+from tablefeed.feed.commit.entry import next_version
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, batch_write
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -42,6 +44,7 @@ from tablefeed.feed.upkeep.after_commit import after_commit
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.actions import Version
 from tablefeed.store import Store, open_store
 
 TRACKED = ("rowTracking", "domainMetadata")
@@ -166,6 +169,15 @@ def test_ids_beyond_a_long_are_not_given() -> None:
 
     with pytest.raises(CommitError, match="the table has used all row ids"):
         commit(log, log.load(), write(log, 2), still())
+    commit(log, log.load(), write(log, 1), still())
+    assert ids(log, 1) == [(2**63 - 1, 1)]
+
+
+def test_no_version_follows_the_highest_possible_one() -> None:
+    last = replace(a_log(v0=[protocol(), metadata()]).load(), version=Version(2**63 - 1))
+
+    with pytest.raises(CommitError, match="the highest possible one"):
+        next_version(last)
 
 
 def test_other_domains_stay() -> None:

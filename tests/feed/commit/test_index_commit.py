@@ -16,7 +16,17 @@ import pytest
 import tablefeed
 from support.commits import already_applied, committed, still, written
 from support.faulty_store import Fault
-from support.index_tables import ROWS, field_types, index_fields, live, log_files, log_of, merge_all, put_state, rows_of
+from support.index_tables import (
+    ROWS,
+    field_types,
+    index_fields,
+    live,
+    log_files,
+    log_of,
+    merge_all,
+    put_state,
+    rows_of,
+)
 from tablefeed import errors
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit
@@ -82,6 +92,9 @@ def test_an_append_adds_its_rows_in_the_flavour_of_the_log_and_leaves_every_othe
     expected = {name.format(f"{version + 1:020d}") for name in FLAVOURS[flavour][1]}
     new = {name for name in log_files(table) - there if not name.startswith(MANIFESTS)}
     assert new == expected
+    if f"{version + 1:020d}.json" in new:
+        begins = [(table / names.LOG_DIR / names.commit_name(v)).read_bytes()[:2] for v in (version, version + 1)]
+        assert begins[1] == (b"\x1f\x8b" if flavour == "native" else begins[0])
     assert {name: (table / names.LOG_DIR / name).read_bytes() for name in contents} == contents
 
 
@@ -459,6 +472,33 @@ def test_states_that_go_on_from_before_a_commit_without_a_state_are_refused_by_n
     assert rows_of(new, version=1) == sorted(map(repr, ROWS.to_pylist()))
 
 
+def test_a_state_that_another_writer_put_in_the_place_of_ours_is_compared_with_our_commit(new: Path) -> None:
+    there = live(new)[0]
+    theirs = Fault(
+        operation="put_if_absent", name=f"/{names.STATE_MANIFEST}", hook=lambda: append_as_state_alone(new, there, 2)
+    )
+    log = log_of(new, theirs)
+    _, after = commit(log, None, written(log_of(new), ROWS), still())
+
+    with pytest.raises(errors.LogError, match="INDEXTABLES_MIXED_LOG"):
+        commit(log, after, written(log_of(new), ROWS, known=after), still())
+
+
+def test_a_state_goes_on_from_the_one_before_and_not_from_one_that_came_meanwhile(new: Path) -> None:
+    """The state of version 2 could not be put. It comes while that of version 3 is made, without our commit's split."""
+    [first] = live(new)
+    failing = Fault(operation="put_if_absent", name=f"/{names.STATE_MANIFEST}")
+    second = written(log_of(new), ROWS)
+    _, after = commit(log_of(new, failing), None, second, still())
+    late = Fault(operation="list", at=2, name=names.LOG_DIR, hook=lambda: append_as_state_alone(new, first, 2))
+    third = written(log_of(new), ROWS, known=after)
+
+    commit(log_of(new, late), after, third, still())
+
+    assert log_of(new).state(Version(2)) is not None
+    assert {add.path for add in live(new)} == {add.path for add in (first, *second.files, *third.files)}
+
+
 def append_as_state_alone(table: Path, like: AddFile, version: int) -> None:
     """What the Scala writer does to append a copy of a split: it goes on from the newest state, and makes no commit."""
     path = f"{uuid.uuid4()}.split"
@@ -498,8 +538,9 @@ def test_a_table_replaced_since_the_plan_is_not_written_to_and_leaves_no_split(n
     if made_anew:
         tablefeed.append(new, ROWS, table_format="indextables")
 
-    with pytest.raises(errors.ConflictError, match="INDEXTABLES_TABLE_REPLACED"):
+    with pytest.raises(errors.ConflictError, match="INDEXTABLES_TABLE_REPLACED") as conflict:
         commit(log, state, ours, still())
+    assert conflict.value.winner == (1 if made_anew else -1)
     assert (new / names.LOG_DIR).exists() == made_anew
     assert not any((new / add.path).exists() for add in ours.files)
 

@@ -88,6 +88,8 @@ def test_the_rows_of_a_predicate_or_of_the_partitions_that_are_written_make_way_
 
     assert ids(table) == left
     assert tablefeed.open_table(table).version == 1
+    deleted = said(Path(table), 1, "commitInfo")[0]["operationMetrics"].get("numDeletedRows")
+    assert deleted == (str(3 + data.num_rows - len(left)) if "replace_where" in how else None)
 
 
 @pytest.mark.parametrize("strange", [["b"], ["a", "b"], ["a", None], [""]])
