@@ -37,6 +37,7 @@ def test_files_that_follow_each_other_are_taken_one_by_one_though_there_is_time_
 
 def test_a_file_is_cut_where_it_would_be_too_much() -> None:
     assert ends(spans_of((0, 99)), [1000], 250) == [25, 50, 75, None]
+    assert ends(spans_of((0, 9)), [10], 9) == [9, None]  # what is at the last time alone is a batch too
 
 
 def test_of_files_at_one_time_as_much_is_taken_as_they_have_in_common() -> None:

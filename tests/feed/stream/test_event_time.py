@@ -23,7 +23,7 @@ from tablefeed.feed.scan.delta_task import DeltaColumns
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.feed.stream.event_time import EventTimes
+from tablefeed.feed.stream.event_time import EventTimes, event_time_field
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
@@ -255,6 +255,12 @@ def test_a_first_batch_that_was_planned_and_not_done_is_the_same_though_the_tabl
 
     assert again.initial() == at(2, in_snapshot=True)
     assert delivered(again, again.initial(), end) == ["a"]
+
+
+def test_of_columns_whose_names_differ_in_case_the_one_as_it_is_written_counts() -> None:
+    lower, upper = (Field(name, Primitive("timestamp"), nullable=True) for name in ("at", "At"))
+
+    assert event_time_field("At", Struct((lower, upper))) == upper
 
 
 def test_a_batch_that_ends_where_it_begins_is_empty() -> None:

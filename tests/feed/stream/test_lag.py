@@ -116,6 +116,14 @@ def test_the_initial_snapshot_is_one_version_and_its_percent_is_of_bytes_and_rea
     ]
 
 
+def test_nothing_is_left_of_a_snapshot_whose_last_file_was_delivered() -> None:
+    source = a_source(a_log(v0=[protocol(), metadata(), add("a", size=10), add("b", size=20)]))
+
+    lag = source.lag(at(0, 2, in_snapshot=True), now_ms=NOW_MS)
+
+    assert (lag.files_outstanding, lag.bytes_outstanding, lag.snapshot_percent) == (0, 0, 100.0)
+
+
 def test_a_stream_that_begins_without_a_snapshot_tells_no_percent() -> None:
     source = a_source(a_log(v0=[protocol(), metadata(), add("a")]), starting_version=0)
 

@@ -197,6 +197,7 @@ def test_a_stream_that_does_not_track_schemas_is_healed_by_what_its_error_says(c
     assert error is not None
     assert error.error_class == case.plain
     assert case.plain_remedy in error.message
+    assert ("ignoreAddedColumns" in error.message) == (case in (CASES["a column added"], CASES["a member added"]))
     again = error_of(query)
     if case.plain_remedy == RESTART:
         assert again is None

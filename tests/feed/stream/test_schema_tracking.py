@@ -17,6 +17,7 @@ from tablefeed.errors import (
     ChangeRefusedError,
     LogGapError,
     MetadataEvolvedError,
+    OffsetError,
     SchemaChangedError,
     SchemaLogError,
 )
@@ -144,6 +145,8 @@ def test_either_barrier_that_is_said_to_be_done_is_tracked(table: LocalStore, qu
 
     assert query.versions() == [1, 2]
     query.source().delivered(told)
+    with pytest.raises(OffsetError, match="began with the table with id"):
+        query.source().delivered(replace(told, table_id="another"))
 
 
 def test_a_dataframe_from_before_a_change_is_not_read_with(table: LocalStore, query: Checkpoint) -> None:

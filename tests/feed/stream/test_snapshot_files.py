@@ -69,6 +69,7 @@ def test_any_part_of_many_files_is_the_same_in_memory_and_on_disk(run_bytes: int
     assert files.columns["size_bytes"].to_pylist() == files.columns["num_records"].to_pylist() == list(range(9_000))
     for begin, end in ((0, 0), (0, 1), (4_090, 4_100), (8_192, 8_193), (100, 9_000), (8_999, 9_001), (9_000, 9_001)):
         assert paths_of(files.between(begin, end)) == [f"f{n:05}" for n in range(begin, min(end, 9_000))]
+    assert not any("key" in batch.schema.names for batch in files.between(0, 9_000))
     chosen = pc.is_in(files.columns["size_bytes"], value_set=pa.array([3, 4_095, 4_096, 8_999]))
     assert paths_of(files.where(chosen)) == ["f00003", "f04095", "f04096", "f08999"]
     files.close()

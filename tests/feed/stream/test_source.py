@@ -14,6 +14,7 @@ from support.logs import Action, a_log, a_source, add, at, batches, delivered, i
 from tablefeed.errors import LogError, VersionNotFoundError
 from tablefeed.feed.changes.java_regex import java_regex
 from tablefeed.feed.snapshot.table_log import TableLog
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 
@@ -118,9 +119,16 @@ def test_files_of_the_snapshot_that_the_filter_excludes_by_statistics_are_not_re
         )
 
     log = a_log(v0=[protocol(), metadata(), add("a", stats=stats(1, 5)), add("b", stats=stats(1, 6))])
+    write_checkpoint(log.load(), CheckpointShape())  # from which statistics are read only if they are asked for
     source = a_source(log, where="id > 5")
 
     assert delivered(source, at(0, in_snapshot=True), at(1)) == ["b"]
+
+
+def test_a_batch_from_an_older_snapshot_into_a_newer_one_has_all_files_before_its_end() -> None:
+    log = a_log(v0=[protocol(), metadata()], v1=[add("a", modified=1), add("b", modified=2), add("c", modified=3)])
+
+    assert delivered(a_source(log), at(0, in_snapshot=True), at(1, 2, in_snapshot=True)) == ["a", "b"]
 
 
 def test_batches_of_two_files_cut_the_snapshot_and_the_commits_where_they_are_full() -> None:

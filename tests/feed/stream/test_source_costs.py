@@ -8,7 +8,19 @@ import pyarrow as pa
 
 import tablefeed
 from support.faulty_store import FaultyStore
-from support.logs import a_log, a_source, add, asked, at, commit_path, delivered, log_of, metadata, protocol, put
+from support.logs import (
+    a_log,
+    a_source,
+    add,
+    asked,
+    at,
+    commit_path,
+    delivered,
+    log_of,
+    metadata,
+    protocol,
+    put,
+)
 from support.memory_store import MemoryStore
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -27,7 +39,7 @@ def counted() -> tuple[FaultyStore, TableLog]:
 
 def test_an_idle_stream_asks_the_store_for_the_next_commit_by_name_and_nothing_else() -> None:
     store, log = counted()
-    source = a_source(log)
+    source = a_source(log, clock=lambda: 1000.0)
     end = source.latest(source.initial(), Limits())
     source.delivered(end)
     source.latest(end, Limits())
@@ -91,6 +103,18 @@ def test_a_commit_read_ahead_is_read_again_if_another_has_its_version_since() ->
 
     assert (first, delivered(source, middle, end)) == (["c"], ["another"])
     assert asked(store, 0).count(f"read {commit_path(3)}") == 2
+
+
+def test_commits_that_are_there_now_and_are_taken_in_steps_are_not_read_again() -> None:
+    store, log = counted()
+    source = a_source(log, starting_version=0)
+    put(log.store, 2, [add("c")])
+    source.bound_now()
+    middle = source.latest(at(0), Limits(files=1))
+    since = len(store.calls)
+
+    assert source.latest(middle, Limits(files=1)) == at(2)
+    assert asked(store, since) == [f"stat {commit_path(2)}"] * 2
 
 
 def test_a_batch_of_one_commit_costs_one_read_two_looks_and_one_probe_of_what_comes_next() -> None:

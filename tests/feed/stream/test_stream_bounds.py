@@ -32,6 +32,7 @@ from tablefeed.feed.arguments import Bound
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.stream_bounds import Ending
+from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
@@ -229,6 +230,7 @@ def test_nothing_outside_the_bounds_is_delivered(
 @pytest.mark.parametrize(
     ("options", "files"),
     [
+        ({"ending_version": 0}, ["a"]),
         ({"ending_version": 1}, ["a", "b"]),
         ({"ending_version": 3}, ["a", "b", "c", "d"]),
         ({"ending_version": 2, "ending_bound_inclusive": False}, ["a", "b"]),
@@ -279,6 +281,16 @@ def test_an_end_before_the_start_is_refused_when_the_query_begins(hourly: TableL
 def test_a_version_that_is_not_there_cannot_be_left_behind_either(hourly: TableLog) -> None:
     with pytest.raises(VersionNotFoundError, match="Version 4 of"):
         a_source(hourly, starting_version=4, starting_bound_inclusive=False).initial()
+
+
+def test_a_version_that_was_cleaned_up_can_be_left_behind_and_not_begun_with(hourly: TableLog) -> None:
+    write_checkpoint(log_of(hourly.store).load(Version(2)), CheckpointShape())
+    for version in (0, 1):
+        hourly.store.delete(commit_path(version))
+
+    assert a_source(hourly, starting_version=1, starting_bound_inclusive=False).initial() == at(2)
+    with pytest.raises(VersionNotFoundError, match="Version 1 of"):
+        a_source(hourly, starting_version=1).initial()
 
 
 def test_what_comes_after_the_end_is_neither_read_nor_judged(hourly: TableLog) -> None:
