@@ -343,6 +343,7 @@ def test_removes_without_paths_are_refused() -> None:
         list(read_removed(data, log_file=NAME))
 
 
+PATH_AS_PAIRS = pa.struct([("path", pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))])
 SIZE_AS_TEXT = pa.struct([f if f.name != "size" else pa.field("size", pa.string()) for f in ADD])
 
 
@@ -351,6 +352,7 @@ SIZE_AS_TEXT = pa.struct([f if f.name != "size" else pa.field("size", pa.string(
     [
         ([{"add": {"size": 1}}], {"add": pa.struct([("size", pa.int64())])}, "add.path is missing"),
         ([an_add("a", size="ten")], {"add": SIZE_AS_TEXT}, "add.size cannot be int64"),
+        ([{"add": {"path": [{"key": "a", "value": "b"}]}}], {"add": PATH_AS_PAIRS}, "add.path cannot be string"),
         ([{"add": "a"}], {"add": pa.string()}, "add is string, not a struct"),
         ([{"txn": "b"}], {"txn": pa.string()}, "txn is string, not a struct"),
         ([{"txn": {"appId": "a"}}], {}, "txn.version is missing"),

@@ -75,8 +75,8 @@ def test_unknown_fields_of_the_metadata_are_kept_for_its_next_writer() -> None:
 
 
 def test_numbers_in_commit_info_are_kept_whatever_their_size() -> None:
-    commit = decoded(b'{"commitInfo":{"x":%d,"y":[-%d]}}\n' % (2**70, 2**80))
-    assert commit.info == {"x": 2**70, "y": [-(2**80)]}
+    commit = decoded(b'{"commitInfo":{"x":%d,"y":[-%d]}}\n' % (2**70 + 1, 2**80 + 1))
+    assert commit.info == {"x": 2**70 + 1, "y": [-(2**80) - 1]}
 
 
 def test_metadata_without_a_schema_has_no_columns() -> None:

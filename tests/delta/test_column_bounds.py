@@ -92,6 +92,13 @@ def test_moments_that_may_be_by_a_later_offset_of_their_zone_bound_nothing(text:
     assert bounds(Primitive("timestamp_ntz"), text[:23], text[:23]) != (None, None)
 
 
+def test_the_first_moment_by_standard_time_bounds_what_it_says() -> None:
+    assert bounds(Primitive("timestamp"), "1900-01-01T00:00:00.000Z", "1900-01-01T00:00:00.000Z") == (
+        datetime.fromisoformat("1899-12-31T23:59:59.999Z"),
+        datetime.fromisoformat("1900-01-01T00:00:00.001Z"),
+    )
+
+
 def test_a_timestamp_without_a_zone_is_in_one_that_nobody_knows() -> None:
     assert bounds(Primitive("timestamp"), "2024-01-01T00:00:00.000", "2024-01-01") == (None, None)
 

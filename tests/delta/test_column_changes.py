@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablefeed.delta.schema.column_changes import with_columns, with_wider_types
+from tablefeed.delta.schema.column_changes import check_not_null_enforced, with_columns, with_wider_types
 from tablefeed.errors import SchemaMismatchError
 from tablefeed.model.schema import ELEMENT, KEY, VALUE, Array, DataType, Field, Map, Primitive, Struct
 
@@ -27,6 +27,15 @@ def test_a_member_is_added_to_the_struct_that_is_named_and_to_no_other() -> None
     assert with_columns(plain, {("lists", ELEMENT, ELEMENT, "b"): b}) == schema(after, before, before)
     assert with_columns(plain, {("maps", KEY, "b"): b}) == schema(before, after, before)
     assert with_columns(plain, {("maps", VALUE, VALUE, "b"): b}) == schema(before, before, after)
+
+
+def test_a_list_or_map_may_say_that_it_has_no_nulls_and_its_parts_may_not() -> None:
+    lists, maps = Array(LONG, contains_null=False), Map(LONG, LONG, value_contains_null=False)
+    check_not_null_enforced(of(lists=lists, maps=maps))
+
+    for inner in (lists, maps, Struct((Field("a", LONG, nullable=False),))):
+        with pytest.raises(SchemaMismatchError, match="c has a NOT NULL member inside a list or map"):
+            check_not_null_enforced(of(c=Array(inner, contains_null=True)))
 
 
 def test_a_type_that_is_not_wider_is_refused() -> None:

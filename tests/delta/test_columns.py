@@ -17,6 +17,7 @@ from tablefeed.delta.columns import (
     file_keys,
     to_add_files,
 )
+from tablefeed.delta.json_texts import text_of
 from tablefeed.model.actions import Commit, Version
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 36, "cardinality": 2}
@@ -29,6 +30,10 @@ def an_add(path: object = "a", **fields: object) -> bytes:
 
 def decoded(*lines: bytes) -> tuple[list[pa.RecordBatch], Commit]:
     return decode_commit_columns(b"".join(lines), version=Version(7), log_file="7.json", modified_ms=99)
+
+
+def test_the_bytes_of_some_of_many_texts_are_theirs_alone() -> None:
+    assert text_of(pa.array(["ab", "c", "de"]).slice(1, 1)).to_pybytes() == b"c"
 
 
 def test_columns_and_values_say_the_same_of_a_commit() -> None:

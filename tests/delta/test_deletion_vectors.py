@@ -132,9 +132,10 @@ def test_a_uuid_that_is_cut_off_names_no_file() -> None:
         stored_at(a_vector("u", "vBn[l"))
 
 
-def test_an_inline_vector_is_as_long_as_it_says() -> None:
-    with pytest.raises(BadVectorError, match="has 4 bytes in the log instead of 5"):
-        decode_inline(inline("00000", size=5, cardinality=0))
+@pytest.mark.parametrize(("text", "length"), [("", 0), ("00000", 4)])
+def test_an_inline_vector_is_as_long_as_it_says(text: str, length: int) -> None:
+    with pytest.raises(BadVectorError, match=f"has {length} bytes in the log instead of 5"):
+        decode_inline(inline(text, size=5, cardinality=0))
 
 
 @given(st.binary(max_size=60), st.integers(0, 100))

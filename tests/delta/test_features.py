@@ -166,6 +166,7 @@ def test_tables_of_features_in_use_that_are_handled_are_read_and_written(protoco
         widened("integer", "long"),
         widened("tinyint", "DECIMAL(12, 2)"),
         widened("decimal(5,2)", "decimal(5,2)"),
+        widened("decimal", "decimal(10,0)"),
         widened("date", "timestamp_ntz"),
         widened("varchar(3)", "string"),
         a_table(column={"delta.typeChanges": []}),

@@ -21,3 +21,12 @@ def test_iceberg_compatibility_is_not_turned_on_but_may_be_on_already() -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
         changed_properties(before, Alteration(assigned={"delta.enableIcebergCompatV1": "true"}))
     assert caught.value.features == ("icebergCompatV1",)
+
+
+def test_a_property_that_only_asks_for_a_feature_is_not_kept() -> None:
+    asked = {"delta.feature.deletionVectors": "supported", "delta.minReaderVersion": "1"}
+
+    after, features = changed_properties(TableProperties({}), Alteration(assigned=asked))
+
+    assert after == {}
+    assert "deletionVectors" in features

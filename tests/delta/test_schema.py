@@ -138,6 +138,12 @@ def test_an_unknown_type_is_refused_by_its_name_and_the_path_to_it(unknown: str)
     assert caught.value.message.startswith("[DELTA_UNSUPPORTED_DATA_TYPES]")
 
 
+def test_an_object_with_an_unknown_type_is_refused_by_that_name() -> None:
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        parse_schema(_one_column({"type": "tree"}))
+    assert caught.value.features == ("tree",)
+
+
 def test_a_type_of_a_users_own_class_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
         parse_schema(_one_column({"type": "udt", "class": "org.Vector", "sqlType": "string"}))

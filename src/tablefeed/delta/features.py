@@ -44,21 +44,16 @@ class Uses:
     types: frozenset[str]
 
 
-def _never(_: Uses) -> bool:
-    """For features that no metadata turns on: they are only listed."""
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Feature:
     """A table feature. Writers must handle it, and `for_readers` too where it says so.
 
-    `is_active`: whether a table's metadata makes it active where it is supported. `implied_from` is the first writer
-    version that implies it (up to 6); None: it must be listed.
+    `is_active`: whether a table's metadata makes it active where it is supported; None: the feature is only listed.
+    `implied_from` is the first writer version that implies it (up to 6); None: it must be listed.
     """
 
     name: str
-    is_active: Callable[[Uses], bool] = _never
+    is_active: Callable[[Uses], bool] | None = None
     _: KW_ONLY
     rule: Rule = Rule.HANDLED
     for_readers: bool = False
@@ -252,7 +247,7 @@ _VARIANT, _CATALOG_MANAGED = "variantType", "catalogManaged"
 
 def _both(
     name: str,
-    is_active: Callable[[Uses], bool] = _never,
+    is_active: Callable[[Uses], bool] | None = None,
     *,
     implied_from: int | None = None,
     rule: Rule = Rule.HANDLED,
@@ -340,12 +335,12 @@ FEATURES: Mapping[str, Feature] = {
 """Every feature that is known here. To handle one more, change its rule: nothing else decides."""
 
 # Each load of a table asks for these, so the others are not asked again.
-_WITH_A_SIGN = tuple(feature for feature in FEATURES.values() if feature.is_active is not _never)
+_WITH_A_SIGN = tuple((feature, feature.is_active) for feature in FEATURES.values() if feature.is_active is not None)
 _NOT_HANDLED = tuple(feature for feature in FEATURES.values() if feature.rule is not Rule.HANDLED)
 
 
 def _active(uses: Uses) -> Iterator[Feature]:
-    return (feature for feature in _WITH_A_SIGN if feature.is_active(uses))
+    return (feature for feature, is_active in _WITH_A_SIGN if is_active(uses))
 
 
 def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:
