@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import tablefeed
-
-SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
-
-
-def rows(*ids: int) -> pa.Table:
-    """Rows with these ids."""
-    columns = {"id": ids, "name": [f"n{i}" for i in ids], "day": [date(2026, 1, 1 + i % 2) for i in ids]}
-    return pa.table(columns, schema=SCHEMA)
+from cli.tables import SCHEMA, rows
 
 
 @pytest.fixture

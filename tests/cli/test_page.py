@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import tablefeed
+from cli.tables import a_checkpoint
 from support.command_line import run
 from support.pages import page
 from tablefeed.cli.commands import COMMANDS
+from tablefeed.feed.stream.spark_checkpoint import offset_text
+from tablefeed.model.actions import Version
+from tablefeed.model.offset import Offset
 
 _PAGE = page("command-line.md")
 _EXAMPLES = [
@@ -26,7 +31,9 @@ def test_each_example_of_the_page_works(
     example: str, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = [word.replace("/lake/orders", str(orders)) for word in shlex.split(example)]
+    end = Offset(table_id=tablefeed.open_table(orders).table_id, version=Version(2))
+    a_checkpoint(tmp_path / "_checkpoints" / "copy", offset_text(end))
+    arguments = [word.replace("/lake/", f"{tmp_path}/") for word in shlex.split(example)]
 
     assert run(*arguments[1:]).code == 0
 

@@ -48,7 +48,7 @@ HOUSE: Mapping[str, Room] = {
         rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow prometheus_client opentelemetry")
     ),
     "tablefeed": Room(rooms=_names("errors model feed"), packages=_names("pyarrow")),
-    "cli": Room(rooms=_names("_version errors model tablefeed"), packages=_names("typer rich orjson pyarrow")),
+    "cli": Room(rooms=_names("_version errors model tablefeed feed"), packages=_names("typer rich orjson pyarrow")),
     "__main__": Room(rooms=_names("cli")),
     "pyspark_tablefeed": Room(rooms=_names("spark"), packages=_names("pyspark")),
 }
@@ -125,8 +125,10 @@ def _may_import(module: str, room: Room, target: str) -> bool:
 
 
 def _may_pass_in_feed(module: str, target: str) -> bool:
-    """Says whether the rooms within `feed` allow it; a module beside the rooms imports none of them."""
+    """Says whether the rooms within `feed` allow it. A module beside them imports none of them, `cli` only `api`."""
     to, origin = _room_in_feed(target), _room_in_feed(module)
+    if room_of(module) == "cli":
+        return room_of(target) != "feed" or to == "api"
     return to is None or to == origin or room_of(module) != "feed" or (origin is not None and to in FEED[origin])
 
 

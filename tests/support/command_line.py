@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,3 +43,13 @@ def started(*arguments: object, **how: Any) -> subprocess.Popen[bytes]:  # Any: 
     command = [sys.executable, "-m", "tablefeed", *map(str, arguments)]
     environment = {**os.environ, "NO_COLOR": "1", **how.pop("env", {})}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **how)
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Ends the process where a test fails before it does."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()

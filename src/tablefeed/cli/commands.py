@@ -20,6 +20,9 @@ COMMANDS: Mapping[str, Entry] = {
     "log": Entry(module="looking", name="log", summary="Show the commits of a table, the newest first."),
     "cat": Entry(module="looking", name="cat", summary="Print the rows of a table."),
     "changes": Entry(module="looking", name="changes", summary="Print what commits did to the rows of a table."),
+    "tail": Entry(module="watching", name="tail", summary="Print commits or changed rows as they land."),
+    "lag": Entry(module="watching", name="lag", summary="Show how far a query is behind, from its checkpoint."),
+    "offsets": Entry(module="watching", name="offsets", summary="Show, check or reset the offsets of a query."),
 }
 
 

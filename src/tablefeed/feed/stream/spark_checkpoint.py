@@ -1,0 +1,105 @@
+"""The checkpoint of a streaming query, as Spark writes it: which batches were planned, where each ends, which are done.
+
+Spark's OffsetSeqLog and CommitLog, version 1: a file for each batch, with a line `v1`, a line of JSON about the batch,
+and in the offset log a line for each source. Other files of the checkpoint, such as state, are not read.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tablefeed.errors import OffsetError
+from tablefeed.feed.stream.offset_json import offset_from_json, offset_to_json
+from tablefeed.model.offset import Offset
+from tablefeed.store import Store
+
+OFFSETS, COMMITS, STATE = "offsets", "commits", "state"
+_VERSION = "v1"
+_NO_OFFSET = "-"
+"""The line of a source that has no offset yet."""
+_DONE = f'{_VERSION}\n{{"nextBatchWatermarkMs":0}}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedBatch:
+    """A batch and the line of its log about it. `ends` has the text of each source's end, None where it has none."""
+
+    batch_id: int
+    about: str
+    ends: tuple[str | None, ...]
+
+    def to_text(self) -> str:
+        """Gives the batch as a file of the offset log."""
+        return "\n".join([_VERSION, self.about, *(_NO_OFFSET if end is None else end for end in self.ends)])
+
+
+class SparkCheckpoint:
+    """The logs of the checkpoint in `store`. Raises OffsetError for a file that cannot be read, and StoreError."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.url = store.url
+
+    def planned(self) -> list[int]:
+        """Gives the ids of the batches in the offset log, the oldest first. Spark keeps about a hundred."""
+        return self._ids(OFFSETS)
+
+    def done(self) -> list[int]:
+        """Gives the ids of the batches in the commit log, the oldest first."""
+        return self._ids(COMMITS)
+
+    def has_state(self) -> bool:
+        """Says whether the query keeps state, each version of which belongs to a batch."""
+        return next(iter(self._store.directories(STATE)), None) is not None
+
+    def batch(self, batch_id: int) -> PlannedBatch:
+        """Gives a batch of the offset log."""
+        name = f"{OFFSETS}/{batch_id}"
+        lines = self._store.read(name).decode(errors="replace").splitlines()
+        if lines[:1] != [_VERSION] or len(lines) < 2:
+            found = repr(lines[0][:20]) if lines else "nothing"
+            raise OffsetError(
+                f"{name} of the checkpoint {self.url} begins with {found}, but only version {_VERSION!r} of Spark's "
+                "offset log is known.",
+                url=self.url,
+            )
+        ends = tuple(None if line == _NO_OFFSET else line for line in lines[2:])
+        return PlannedBatch(batch_id=batch_id, about=lines[1], ends=ends)
+
+    def put(self, batch: PlannedBatch) -> bool:
+        """Adds a batch that is done, so that the query goes on after it; False where the batch is there already.
+
+        If the second of its two files cannot be written, the first is deleted.
+        """
+        offsets, commits = f"{OFFSETS}/{batch.batch_id}", f"{COMMITS}/{batch.batch_id}"
+        newest = max(self.done(), default=None)
+        as_before = _DONE.encode() if newest is None else self._store.read(f"{COMMITS}/{newest}")
+        if not self._store.put_if_absent(offsets, batch.to_text().encode()):
+            return False
+        try:
+            written = self._store.put_if_absent(commits, as_before)
+        except BaseException:
+            self._store.delete(offsets)
+            raise
+        if not written:
+            self._store.delete(offsets)
+        return written
+
+    def _ids(self, directory: str) -> list[int]:
+        names = (entry.name.rpartition("/")[2] for entry in self._store.list(directory))
+        return sorted(int(name) for name in names if name.isascii() and name.isdecimal())
+
+
+def read_offset(text: str, *, url: str) -> Offset | None:
+    """Gives the offset in the text of a source, None where it is that of another kind of source. Raises OffsetError."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return offset_from_json(value, url=url) if isinstance(value, dict) and "reservoirId" in value else None
+
+
+def offset_text(offset: Offset) -> str:
+    """Gives an offset as the offset log has it."""
+    return json.dumps(offset_to_json(offset), separators=(",", ":"))

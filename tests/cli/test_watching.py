@@ -1,0 +1,277 @@
+"""tail, lag and offsets: a table that grows, and the checkpoint of a query that reads it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablefeed
+from cli.tables import QUERY_ID, a_checkpoint, rows
+from support.command_line import ended, run, started
+
+Query = Callable[..., Path]
+
+
+def offset(path: Path, version: int, index: int = -1, *, in_snapshot: bool = False) -> str:
+    """An offset as Delta-Spark writes it."""
+    return (
+        f'{{"sourceVersion":1,"reservoirId":"{tablefeed.open_table(path).table_id}","reservoirVersion":{version},'
+        f'"index":{index},"isStartingVersion":{str(in_snapshot).lower()}}}'
+    )
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> Query:
+    """Makes the checkpoint of a query whose batches end at the given offsets; the last `unfinished` are not done."""
+
+    return partial(a_checkpoint, tmp_path / "checkpoint")
+
+
+# --- tail ------------------------------------------------------------------------------------------------------------
+
+
+def test_tail_gives_the_commits_from_a_version_on(orders: Path) -> None:
+    commits = run("tail", orders, "--from", "1", "-n", "3", "--json").records
+
+    assert [(c["version"], c["operation"]) for c in commits] == [(1, "WRITE"), (2, "WRITE"), (3, "DELETE")]
+
+
+def test_tail_gives_the_commits_after_a_time(orders: Path) -> None:
+    at_ms = next(tablefeed.open_table(orders, version=2).history()).committed_at_ms
+    from datetime import UTC, datetime
+
+    at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
+
+    assert [c["version"] for c in run("tail", orders, "--from", at, "-n", "1", "--json").records] == [3]
+
+
+def test_tail_gives_the_changed_rows_with_their_types(orders: Path) -> None:
+    done = run("tail", orders, "--from", "2", "-n", "2", "--rows", "--json", "--columns", "id,_change_type")
+
+    assert sorted(map(json.dumps, done.records)) == sorted(
+        map(
+            json.dumps,
+            [
+                {"id": 4, "_change_type": "insert"},
+                {"id": 5, "_change_type": "insert"},
+                {"id": 2, "_change_type": "delete"},
+            ],
+        )
+    )
+
+
+def test_rows_of_a_table_that_records_no_changes_are_computed_and_have_one_header(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1, 2]}))
+    tablefeed.delete(tmp_path, "id = 1")
+
+    done = run("tail", tmp_path, "--from", "0", "-n", "2", "--rows", "--columns", "id,_change_type")
+
+    assert [line.split() for line in done.out.splitlines()] == [
+        ["id", "_change_type"],
+        ["1", "insert"],
+        ["2", "insert"],
+        ["1", "delete"],
+    ]
+
+
+def test_a_commit_is_shown_within_50_ms_and_ctrl_c_ends_it_in_peace(orders: Path) -> None:
+    with ended(started("tail", orders, "--from", "3", "--json")) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["version"] == 3
+        took_s = []
+        for number in range(5):
+            tablefeed.append(orders, rows(number))
+            landed = time.perf_counter()
+            assert json.loads(process.stdout.readline())["version"] == 4 + number
+            took_s.append(time.perf_counter() - landed)
+        process.send_signal(signal.SIGINT)
+
+        assert process.wait() == 130
+        assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+    assert min(took_s) < 0.050
+
+
+# --- lag -------------------------------------------------------------------------------------------------------------
+
+
+def test_lag_counts_what_the_query_has_not_delivered(orders: Path, query: Query) -> None:
+    checkpoint = query(offset(orders, 1), offset(orders, 2))
+
+    (found,) = run("lag", checkpoint, "--table", orders, "--json").records
+
+    sizes = [f.size_bytes for f in next(c for c in tablefeed.open_table(orders).commits() if c.version == 2).added]
+    assert found.pop("seconds_behind") > 0
+    assert found == {
+        "source": 0,
+        "table": str(orders),
+        "versions_behind": 2,
+        "files_outstanding": len(sizes),
+        "bytes_outstanding": sum(sizes),
+        "snapshot_percent": None,
+    }
+
+
+def test_a_batch_that_is_not_done_counts_as_not_delivered(orders: Path, query: Query) -> None:
+    checkpoint = query(offset(orders, 3), offset(orders, 4), unfinished=1)
+
+    assert run("lag", checkpoint, "--table", orders, "--json").records[0]["versions_behind"] == 1
+
+
+def test_files_that_a_batch_took_of_a_version_are_delivered(orders: Path, query: Query) -> None:
+    checkpoint = query(offset(orders, 2, 0))
+
+    (found,) = run("lag", checkpoint, "--table", orders, "--json").records
+
+    assert (found["versions_behind"], found["files_outstanding"]) == (2, 1)
+
+
+def test_a_query_in_its_snapshot_says_how_much_is_delivered(orders: Path, query: Query) -> None:
+    checkpoint = query(offset(orders, 2, 0, in_snapshot=True))
+
+    (found,) = run("lag", checkpoint, "--table", orders, "--json").records
+
+    assert (found["versions_behind"], found["files_outstanding"]) == (2, 3)
+    assert 0 < found["snapshot_percent"] < 100
+
+
+def test_a_query_that_has_everything_is_not_behind(orders: Path, query: Query) -> None:
+    done = run("lag", query(offset(orders, 4)), "--table", orders, "--max-versions", "0", "--max-seconds", "0")
+
+    assert done.code == 0
+    assert ["versions", "behind", "0"] in [line.split() for line in done.out.splitlines()]
+
+
+@pytest.mark.parametrize("limit", [["--max-versions", "1"], ["--max-seconds", "0"]])
+def test_a_query_that_is_further_behind_than_allowed_is_found_by_the_exit_code(
+    limit: list[str], orders: Path, query: Query
+) -> None:
+    assert run("lag", query(offset(orders, 2)), "--table", orders, *limit).code == 1
+
+
+def test_lag_without_the_table_says_which_one_it_needs(orders: Path, query: Query) -> None:
+    done = run("lag", query(offset(orders, 2)))
+
+    assert done.code == 3
+    assert f"the table with the id {tablefeed.open_table(orders).table_id}" in done.err
+    assert "--table" in done.err
+
+
+def test_sources_that_are_no_tables_are_left_out(orders: Path, query: Query) -> None:
+    checkpoint = query(('{"topic":{"0":5}}', offset(orders, 3), "-"))
+
+    assert [r["source"] for r in run("lag", checkpoint, "--table", orders, "--json").records] == [1]
+
+
+# --- offsets ---------------------------------------------------------------------------------------------------------
+
+
+def test_offsets_are_shown_as_they_are_and_in_words(orders: Path, query: Query) -> None:
+    end = offset(orders, 2, 0)
+    checkpoint = query(offset(orders, 1), end, unfinished=1)
+
+    assert run("offsets", "show", checkpoint).out.splitlines() == [
+        f"batch 1 of query {QUERY_ID}: not done",
+        f"  source 0: {end}",
+        "    1 files of version 2, and all before it, are delivered",
+    ]
+    assert [b["batch"] for b in run("offsets", "show", checkpoint, "-n", "5", "--json").records] == [1, 0]
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused(orders: Path) -> None:
+    done = run("offsets", "show", orders)
+
+    assert (done.code, done.out) == (3, "")
+    assert "is no checkpoint of a query" in done.err
+
+
+def test_a_query_that_can_go_on_passes_the_check(orders: Path, query: Query) -> None:
+    done = run("offsets", "check", query(offset(orders, 2)), "--table", orders)
+
+    assert (done.code, done.out) == (0, "The query can go on.\n")
+
+
+def test_a_query_whose_commits_are_gone_is_found(orders: Path, query: Query) -> None:
+    checkpoint = query(offset(orders, 2))
+    tablefeed.checkpoint(orders)
+    for version in range(3):
+        (orders / "_delta_log" / f"{version:020d}.json").unlink()
+
+    done = run("offsets", "check", checkpoint, "--table", orders, "--json")
+
+    assert done.code == 1
+    assert "version 2 is missing" in done.records[0]["problems"][0]
+
+
+@pytest.mark.parametrize(
+    ("end", "problem"), [("{}", None), ('{"reservoirId":1}', "sourceVersion"), ("after", "the newest version is 3")]
+)
+def test_an_offset_that_cannot_be_used_is_found(end: str, problem: str | None, orders: Path, query: Query) -> None:
+    done = run("offsets", "check", query(offset(orders, 9) if end == "after" else end), "--table", orders)
+
+    assert done.code == (0 if problem is None else 1)
+    assert (problem or "The query can go on") in done.out
+
+
+def test_a_table_that_was_made_anew_is_found(orders: Path, query: Query, tmp_path: Path) -> None:
+    tablefeed.append(tmp_path / "other", pa.table({"id": [1]}))
+
+    done = run("offsets", "check", query(offset(orders, 2)), "--table", tmp_path / "other")
+
+    assert done.code == 1
+    assert "reads the table with the id" in done.out
+
+
+def test_a_reset_is_shown_first_and_written_when_asked(orders: Path, query: Query) -> None:
+    checkpoint = query(offset(orders, 4))
+    asked = ["offsets", "reset", checkpoint, "--table", orders, "--to", "2"]
+
+    shown = run(*asked)
+    files = sorted(path.name for path in (checkpoint / "offsets").glob("[0-9]*"))
+    written = run(*asked, "--write", "--json")
+
+    assert (shown.code, files) == (0, ["0"])
+    assert written.records == [{"batch": 1, "offset": offset(orders, 2), "written": True, "unfinished": False}]
+    assert (checkpoint / "offsets" / "1").read_text() == (
+        f'v1\n{{"batchWatermarkMs":0,"conf":{{}}}}\n{offset(orders, 2)}'
+    )
+    assert (checkpoint / "commits" / "1").read_bytes() == (checkpoint / "commits" / "0").read_bytes()
+    assert run("lag", checkpoint, "--table", orders, "--json").records[0]["versions_behind"] == 2
+
+
+def test_a_reset_keeps_the_other_sources_and_goes_after_a_batch_that_is_not_done(orders: Path, query: Query) -> None:
+    other = '{"topic":{"0":5}}'
+    checkpoint = query((other, offset(orders, 2)), (other, offset(orders, 3)), unfinished=1)
+
+    done = run("offsets", "reset", checkpoint, "--table", orders, "--to", "latest", "--write")
+
+    assert done.code == 0
+    assert "Batch 1 was planned and not done" in done.err
+    assert (checkpoint / "offsets" / "2").read_text().splitlines()[2:] == [other, offset(orders, 4)]
+
+
+@pytest.mark.parametrize("to", ["6", "9"])
+def test_a_reset_to_a_version_that_does_not_exist_is_refused(to: str, orders: Path, query: Query) -> None:
+    checkpoint = query(offset(orders, 4))
+
+    assert run("offsets", "reset", checkpoint, "--table", orders, "--to", to, "--write").code == 3
+    assert [path.name for path in (checkpoint / "offsets").glob("[0-9]*")] == ["0"]
+
+
+def test_a_reset_of_a_query_with_state_is_refused(orders: Path, query: Query) -> None:
+    checkpoint = query(offset(orders, 4))
+    (checkpoint / "state" / "0" / "0").mkdir(parents=True)
+    (checkpoint / "state" / "0" / "0" / "1.delta").write_bytes(b"x")
+
+    done = run("offsets", "reset", checkpoint, "--table", orders, "--to", "2", "--write")
+
+    assert done.code == 3
+    assert "keeps state" in done.err
+    assert [path.name for path in (checkpoint / "offsets").glob("[0-9]*")] == ["0"]
