@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablefeed.delta.properties import TableProperties
-from tablefeed.delta.schema.iceberg_compat import check_compatible, file_tags
+from tablefeed.delta.schema.iceberg_compat import check_compatible
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.model.schema import Decimal, Field, Primitive, Struct
 
@@ -16,13 +16,6 @@ def test_a_list_of_type_changes_that_has_something_else_hinders_nothing() -> Non
     column = Field("id", Primitive("long"), nullable=True, metadata={"delta.typeChanges": ["integer"]})
 
     check_compatible(FOR_ICEBERG, Struct((column,)), (), before=())
-
-
-def test_files_of_version_2_are_tagged_with_it_and_those_of_other_versions_are_not() -> None:
-    def tags(version: int) -> dict[str, str] | None:
-        return file_tags(TableProperties({f"delta.enableIcebergCompatV{version}": "true"}))
-
-    assert [tags(1), tags(2), tags(3)] == [None, {"ICEBERG_COMPAT_VERSION": "2"}, None]
 
 
 def test_a_decimal_may_have_got_digits_before_the_point_only() -> None:
