@@ -23,6 +23,8 @@ COMMANDS: Mapping[str, Entry] = {
     "tail": Entry(module="watching", name="tail", summary="Print commits or changed rows as they land."),
     "lag": Entry(module="watching", name="lag", summary="Show how far a query is behind, from its checkpoint."),
     "offsets": Entry(module="watching", name="offsets", summary="Show, check or reset the offsets of a query."),
+    "diff": Entry(module="comparing", name="diff", summary="Show what two versions of a table do not have in common."),
+    "verify": Entry(module="comparing", name="verify", summary="Check that two tables are equal, and show where not."),
 }
 
 
