@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import tablefeed
@@ -34,6 +35,10 @@ def test_each_example_of_the_page_works(
     end = Offset(table_id=tablefeed.open_table(orders).table_id, version=Version(2))
     a_checkpoint(tmp_path / "_checkpoints" / "copy", offset_text(end))
     tablefeed.append(tmp_path / "copy", tablefeed.open_table(orders).to_arrow(), partition_by=["day"])
+    (tmp_path / "new.csv").write_text("id,name,day\n6,n6,2026-01-01\n")
+    (tmp_path / "events.jsonl").write_text('{"id": 1, "name": "new", "ts": 2}\n')
+    state = pa.schema([("id", pa.int64()), ("name", pa.string()), ("ts", pa.int64())])
+    tablefeed.create(tmp_path / "state", state, properties={"delta.feature.domainMetadata": "supported"})
     arguments = [word.replace("/lake/", f"{tmp_path}/") for word in shlex.split(example)]
 
     done = run(*arguments[1:])

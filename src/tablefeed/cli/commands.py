@@ -25,6 +25,14 @@ COMMANDS: Mapping[str, Entry] = {
     "offsets": Entry(module="watching", name="offsets", summary="Show, check or reset the offsets of a query."),
     "diff": Entry(module="comparing", name="diff", summary="Show what two versions of a table do not have in common."),
     "verify": Entry(module="comparing", name="verify", summary="Check that two tables are equal, and show where not."),
+    "append": Entry(module="writing", name="append", summary="Append the rows of files to a table, in one commit."),
+    "delete": Entry(module="writing", name="delete", summary="Delete rows, in one commit."),
+    "apply-changes": Entry(module="writing", name="apply_changes", summary="Apply change events, in one commit."),
+    "replicate": Entry(module="writing", name="replicate", summary="Copy a table commit by commit, and keep it so."),
+    "optimize": Entry(module="upkeep", name="optimize", summary="Merge small files into large ones."),
+    "vacuum": Entry(module="upkeep", name="vacuum", summary="List or delete files that nobody needs any more."),
+    "checkpoint": Entry(module="upkeep", name="checkpoint", summary="Write a checkpoint into the log of a table."),
+    "consumers": Entry(module="upkeep", name="consumers", summary="Show or change the readers that cleanup waits for."),
 }
 
 

@@ -1,0 +1,247 @@
+"""Rows from files and stdin: CSV, JSON lines, Parquet or an Arrow stream, as batches of one schema.
+
+Text has no types. Where the table exists, its columns give them; the values of others are guessed from the whole file.
+Values have the forms that `cat` writes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import tablefeed
+from tablefeed.errors import TableNotFoundError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_STDIN = "-"
+
+
+class TextOrBinary(StrEnum):
+    """The formats that can be read."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+InputFormat = Annotated[
+    TextOrBinary | None, typer.Option("--format", help="The format of the files; default: as their names end.")
+]
+
+_ENDINGS = {
+    ".csv": TextOrBinary.CSV,
+    ".json": TextOrBinary.JSONL,
+    ".jsonl": TextOrBinary.JSONL,
+    ".ndjson": TextOrBinary.JSONL,
+    ".parquet": TextOrBinary.PARQUET,
+    ".arrow": TextOrBinary.ARROW,
+    ".arrows": TextOrBinary.ARROW,
+}
+
+
+@contextmanager
+def opened_rows(
+    files: Sequence[str],
+    shape: TextOrBinary | None,
+    table: str,
+    options: Mapping[str, str],
+    on_rows: Callable[[int], None],
+) -> Iterator[pa.RecordBatchReader]:
+    """Gives the rows of all files, which must have one schema. `on_rows` is called with the rows of each batch.
+
+    Parquet and Arrow are streamed, text is in memory file by file.
+    """
+    import pyarrow as pa
+
+    formats = [_format_of(name, shape) for name in files]
+    known = _schema_of(table, options) if {*formats} & {TextOrBinary.CSV, TextOrBinary.JSONL} else None
+    with ExitStack() as opened:
+        readers = ((name, _read(opened, name, shape, known)) for name, shape in zip(files, formats, strict=True))
+        first_name, (schema, batches) = next(readers)
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            yield from _checked(first_name, batches, on_rows)
+            for name, (other, more) in readers:
+                if other != schema:
+                    raise _unreadable(name, f"its columns are not those of {first_name}")
+                yield from _checked(name, more, on_rows)
+
+        yield pa.RecordBatchReader.from_batches(schema, rows())
+
+
+def _format_of(name: str, given: TextOrBinary | None) -> TextOrBinary:
+    found = given or _ENDINGS.get(Path(name).suffix.lower())
+    if found is None:
+        raise typer.BadParameter(f"give it for {name}", param_hint="--format")
+    return found
+
+
+def _schema_of(table: str, options: Mapping[str, str]) -> pa.Schema | None:
+    try:
+        return tablefeed.open_table(table, storage_options=options).schema
+    except TableNotFoundError:
+        return None
+
+
+def _read(
+    opened: ExitStack, name: str, shape: TextOrBinary, known: pa.Schema | None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    import pyarrow as pa
+
+    try:
+        if name == _STDIN:
+            return _READERS[shape](io.BufferedReader(_Stdin()), known)
+        stream = opened.enter_context(Path(name).open("rb"))  # noqa: SIM115 - the stack closes it
+        return _READERS[shape](stream, known)
+    except OSError as error:
+        raise _unreadable(name, error.strerror or str(error)) from error
+    except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError, InvalidOperation) as error:
+        raise _unreadable(name, str(error)) from error
+
+
+class _Stdin(io.RawIOBase):
+    """Stdin for pyarrow, whose reads run in Python: so Ctrl-C ends also a read that begins just after it."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # Any: a buffer that can be written
+        data = typer.get_binary_stream("stdin").read1(len(buffer))  # type: ignore[attr-defined]  # it is buffered
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _checked(name: str, batches: Iterator[pa.RecordBatch], on_rows: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    try:
+        for batch in batches:
+            on_rows(batch.num_rows)
+            yield batch
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(name, str(error)) from error
+
+
+def _unreadable(name: str, reason: str) -> typer.BadParameter:
+    shown = "stdin" if name == _STDIN else name
+    return typer.BadParameter(f"{shown} cannot be read: {' '.join(reason.split())}", param_hint="FILE")
+
+
+# --- the formats -----------------------------------------------------------------------------------------------------
+
+
+def _parquet(stream: IO[bytes], _known: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(stream if stream.seekable() else pa.BufferReader(stream.read()))
+    return file.schema_arrow, file.iter_batches()
+
+
+def _arrow(stream: IO[bytes], _known: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    import pyarrow as pa
+
+    reader = pa.ipc.open_stream(stream)
+    return reader.schema, iter(reader)
+
+
+def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    types = {} if known is None else {f.name: pa.string() if _is_text_in_csv(f.type) else f.type for f in known}
+    convert = csv.ConvertOptions(
+        column_types=types,
+        null_values=[""],  # an unquoted NA or null is a text like any other
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    found = csv.read_csv(stream, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert)
+    for at, name in enumerate(found.schema.names):
+        wanted = None if known is None or name not in known.names else known.field(name).type
+        if wanted is not None and _is_text_in_csv(wanted):
+            found = found.set_column(at, name, _from_texts(found[name], wanted, name))
+    return found.schema, iter(found.to_batches())
+
+
+def _is_text_in_csv(kind: pa.DataType) -> bool:
+    """Whether `kind` has forms that pyarrow's reader does not read."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_temporal(kind) or pa.types.is_floating(kind) or pa.types.is_binary(kind))
+
+
+def _from_texts(texts: Any, kind: pa.DataType, name: str) -> Any:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    try:
+        if pa.types.is_binary(kind):
+            values = [None if text is None else base64.b64decode(text, validate=True) for text in texts.to_pylist()]
+            return pa.array(values, kind)
+        return texts.cast(kind)
+    except (pa.ArrowException, binascii.Error) as error:
+        raise ValueError(f"column {name!r} is no {kind}: {error}") from error
+
+
+class _Number(float):
+    """A float that remembers how it was written: a decimal has more digits."""
+
+    text: str
+
+    @classmethod
+    def read(cls, text: str) -> _Number:
+        number = cls(text)
+        number.text = text
+        return number
+
+
+def _jsonl(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    import pyarrow as pa
+
+    rows = [json.loads(line, parse_float=_Number.read) for line in stream if line.strip()]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("a line is not a JSON object")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = []
+    for name in names:
+        values = [row.get(name) for row in rows]
+        is_known = known is not None and name in known.names
+        columns.append(_from_json(values, known.field(name).type, name) if known and is_known else pa.array(values))
+    found = pa.table(columns, names=names)
+    return found.schema, iter(found.to_batches())
+
+
+def _from_json(values: list[Any], kind: pa.DataType, name: str) -> Any:  # Any: JSON, and pyarrow has no types
+    import pyarrow as pa
+
+    is_a = pa.types
+    if is_a.is_temporal(kind) or is_a.is_binary(kind):
+        return _from_texts(pa.array(values, pa.string()), kind, name)
+    if is_a.is_decimal(kind):
+        values = [None if value is None else Decimal(getattr(value, "text", str(value))) for value in values]
+    elif is_a.is_floating(kind):
+        values = [None if value is None else float(value) for value in values]
+    elif is_a.is_map(kind):
+        values = [None if value is None else list(value.items()) for value in values]
+    return pa.array(values, kind)
+
+
+_READERS: Mapping[TextOrBinary, Callable[[Any, Any], tuple[Any, Iterator[Any]]]] = {
+    TextOrBinary.PARQUET: _parquet,
+    TextOrBinary.ARROW: _arrow,
+    TextOrBinary.CSV: _csv,
+    TextOrBinary.JSONL: _jsonl,
+}
