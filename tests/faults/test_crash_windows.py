@@ -46,6 +46,7 @@ UNREACHED: Mapping[str, str] = {
     "feed/commit/settled_put.py:_take_back:delete": MADE_ANEW,
     "feed/scan/delta_task.py:DeltaTask.row_groups:open_input": "reads only, and only a file that several tasks share",
     "feed/scan/split_task.py:_size:stat": "reads only, and only a split whose log does not say its size",
+    "feed/snapshot/open_log.py:found_at:exists": "reads only, and only where the hint at the last checkpoint fails",
     "feed/snapshot/index_log.py:IndexTablesLog._form_of_table:read": "reads only, and only beside a damaged commit",
     "feed/snapshot/index_log.py:IndexTablesLog.agreed_state:read": "reads only, and only where a state came meanwhile",
     "feed/snapshot/index_reader.py:IndexReader.decoded_commit:stat": "reads only, and only a commit that has no time",
