@@ -20,6 +20,8 @@ FIRST := 0
 SCHEDULES := 10000
 # The simulation has a target of its own.
 BESIDE_IT := --ignore=tests/simulation
+# Of tests with many cases a run takes a third. EVERY_CASE=1 takes all.
+CASES := $(if $(EVERY_CASE),--every-case)
 CODE := src tests $(wildcard examples benchmarks scripts)
 
 help: ## lists the targets
@@ -29,8 +31,8 @@ demo: $(VENV)/.installed ## copies a table, and applies change events to one, ex
 	@$(JAVA) $(PYTHON) examples/demo.py
 	@$(JAVA) $(PYTHON) examples/changing_flights.py
 
-test: lint ## lint, and all tests except the comparison with the Delta JAR
-	@$(JAVA) $(PYTHON) -m pytest -m "not peer" $(BY_TWO) $(BESIDE_IT)
+test: lint ## lint, and all tests except the comparison with the Delta JAR; EVERY_CASE=1
+	@$(JAVA) $(PYTHON) -m pytest -m "not peer" $(BY_TWO) $(BESIDE_IT) $(CASES)
 
 test-unit: $(VENV)/.installed ## the tests that need no JVM, except the slowest
 	@$(PYTHON) -m pytest -m "not spark and not peer and not slow" $(BY_TWO) $(BESIDE_IT)
@@ -40,8 +42,8 @@ mutants: $(VENV)/.installed ## breaks 1,000 places of src, one at a time: the te
 
 test-stores: $(VENV)/.installed ## the tests of all stores, beside servers of object stores (needs Go and npm)
 	@scripts/store_servers.sh $(STORE_SERVERS)
-	@$(PYTHON) -m pytest --every-store tests/store tests/feed/api/test_object_stores.py \
-		tests/feed/api/test_append_to_s3.py $(SHARED_OUT)
+	@$(PYTHON) -m pytest --every-store --every-case tests/store tests/feed/api/test_object_stores.py \
+		tests/feed/api/test_append_to_s3.py tests/feed/test_requests_page.py $(SHARED_OUT)
 
 windows: $(VENV)/.installed ## kills a process at each call of a store, in each scenario
 	@rm -rf build/windows && PYTHONPATH=src:tests $(PYTHON) -m faults.windows build/windows --every
@@ -71,7 +73,7 @@ marked = $(sort $(shell grep -rlw --include='test_*.py' 'mark[.]$(1)' tests))
 test-peer: peer ## on Spark 4.2: what depends on its version, and tests beside the Delta JAR; EVERY_CASE=1 (needs Maven)
 	@status=0; \
 	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" $(BY_TWO) $(call marked,spark) || status=$$?; \
-	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer $(SHARED_OUT) --peer-jars=$(PEER_JARS) $(if $(EVERY_CASE),--every-case) \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer $(SHARED_OUT) --peer-jars=$(PEER_JARS) $(CASES) \
 		$(call marked,peer) || status=$$?; \
 	exit $$status
 

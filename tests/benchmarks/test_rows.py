@@ -39,11 +39,17 @@ def test_a_run_without_spark_has_each_figure_that_needs_no_spark() -> None:
 
 
 @pytest.mark.peer
-@pytest.mark.timeout(900)  # three JVMs, one after the other: on a loaded machine more than 300 s
-def test_a_run_with_the_jar_has_each_figure_of_spark(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+@pytest.mark.in_turn
+@pytest.mark.timeout(900)  # two JVMs, one after the other: on a loaded machine more than 300 s
+@pytest.mark.parametrize("large", [False, True])
+def test_a_run_with_the_jar_has_each_figure_of_spark(
+    pytestconfig: pytest.Config, tmp_path: Path, *, large: bool
+) -> None:
     # The JAR's large batch is its MERGE of the micro-batches, on the cluster of ours.
-    measurements = [part for name in rows.ON_SPARK if name != "large-jar" for part in ("--measurement", name)]
-    expected = [figure.text for figure in micro_batches.FIGURES if not figure.key.startswith(f"{Side.JAR}_large_")]
+    names = ["large"] if large else ["micro-batches", "micro-batches-jar"]
+    of_large = [figure for figure in micro_batches.FIGURES if f"{Side.OURS}_large_" in figure.key]
+    of_batches = [figure for figure in micro_batches.FIGURES if "_large_" not in figure.key]
     jars = pytestconfig.getoption("--peer-jars").resolve()
     # No time is judged here: the JVMs need not compile for one that lasts.
-    assert quick(*measurements, f"--peer-jars={jars}", **environment(tmp_path)) == expected
+    measured = quick(*(f"--measurement={name}" for name in names), f"--peer-jars={jars}", **environment(tmp_path))
+    assert measured == [figure.text for figure in (of_large if large else of_batches)]

@@ -84,6 +84,7 @@ def log_version(table: Path) -> int:
 
 
 @pytest.mark.spark
+@pytest.mark.one_spark
 @pytest.mark.slow
 def test_a_batch_whose_query_is_killed_is_there_once_after_the_restart(tmp_path: Path) -> None:
     source, killed_batch = tmp_path / "source", 1

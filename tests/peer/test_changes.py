@@ -97,6 +97,7 @@ CLONED = (
 )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "story",
     [

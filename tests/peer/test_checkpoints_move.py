@@ -113,6 +113,7 @@ RECORDED = "'delta.enableChangeDataFeed' = 'true'"
 VECTORS = "'delta.enableDeletionVectors' = 'true'"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("properties", "options", "first", "then"),
     [

@@ -105,6 +105,7 @@ def made(hands: Hands, kind: Kind) -> None:
     tablefeed.append(hands.path, rows_of(*range(5, 10)))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_the_jar_changes_and_maintains_a_table_of_ours_and_we_go_on(
     delta_spark: SparkSession, tmp_path: Path, kind: Kind

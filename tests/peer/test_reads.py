@@ -113,6 +113,7 @@ PLAIN_BUT_ODD = (
 )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "story",
     [

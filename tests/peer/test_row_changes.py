@@ -204,6 +204,7 @@ def read_by_all(sides: Sequence[Side]) -> list[list[str]]:
 NEEDED = {"delta.feature.domainMetadata": "supported"}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("properties", "partitioned"),
     [(FED, True), (VECTORS, False), ({**VECTORS, **FED, **MAPPED}, True)],

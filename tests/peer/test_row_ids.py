@@ -44,6 +44,7 @@ def split(found: Ids) -> tuple[Ids, list[tuple[int, int]]]:
     return old, sorted((row, version) for row, (_, version) in found.items() if row >= 20)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("properties", KINDS.values(), ids=KINDS)
 def test_the_jar_reads_the_ids_that_our_changes_kept(
     delta_spark: SparkSession, tmp_path: Path, properties: str

@@ -126,6 +126,7 @@ def texts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted(str(sorted(row.items())) for row in rows)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
 def test_histories_end_in_the_rows_of_sparks_own_auto_cdc(spark: SparkSession, tmp_path: Path, flow: Flow) -> None:
     if tuple(map(int, spark.version.split(".")[:2])) < (4, 3):

@@ -141,7 +141,7 @@ def test_a_predicate_lets_those_rows_through_for_which_spark_finds_it_true_with_
         schema = pa.schema([("id", pa.int64())])
         found = sorted(i for task in tasks for batch in read_task(task, schema) for i in batch["id"].to_pylist())
         for ansi, answers in asked.items():
-            expected = sorted(answers.filter(answers[str(n)])["id"].to_pylist())
+            expected = sorted(answers["id"].filter(answers[str(n)]).to_pylist())
             if found != expected:
                 wrong[text, ansi] = (found, expected)
     assert wrong == {}

@@ -24,6 +24,7 @@ def run_pipeline(connect_url: str, folder: Path) -> None:
     subprocess.run(command, env={**os.environ, "SPARK_REMOTE": connect_url}, check=True, capture_output=True)
 
 
+@pytest.mark.one_spark
 @pytest.mark.slow
 def test_a_declarative_pipeline_applies_change_events_run_after_run(connect_url: str, tmp_path: Path) -> None:
     pipeline = tmp_path / "pipeline"

@@ -36,6 +36,7 @@ def rows_by_delta_rs(table: str, gateway: Gateway) -> list[int]:
     return sorted(found["id"].to_pylist())
 
 
+@pytest.mark.in_turn
 def test_a_table_is_appended_to_changed_folded_and_vacuumed_and_delta_rs_reads_it(object_store: Gateway) -> None:
     location, options = object_store.url("orders"), object_store.options
     first = pa.table({"id": [1, 2], "name": ["a", "b"]})
@@ -62,6 +63,7 @@ def test_a_table_is_appended_to_changed_folded_and_vacuumed_and_delta_rs_reads_i
     assert rows(location, object_store) == rows_by_delta_rs("orders", object_store) == [1, 3, 4]
 
 
+@pytest.mark.in_turn
 def test_a_stream_gives_each_row_once_over_restarts_and_no_file_or_log_line_has_credentials(
     object_store: Gateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

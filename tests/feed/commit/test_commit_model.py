@@ -342,5 +342,5 @@ class IndexQueries(Queries):
 
 TestDeltaQueries = DeltaQueries.TestCase
 TestIndexQueries = IndexQueries.TestCase
-TestDeltaQueries.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)  # whatever the profile
+TestDeltaQueries.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)  # whatever the profile
 TestIndexQueries.settings = TestDeltaQueries.settings

@@ -152,6 +152,7 @@ def faults(at: int, when: Outcome) -> list[Fault]:
             return [first, *(Fault(operation=None, at=later, hook=die) for later in range(at + 1, at + 100))]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("name", "properties"),
     [pytest.param(name, KINDS[kind], id=f"{name}-{kind}") for name, kind in TRIED.items()],

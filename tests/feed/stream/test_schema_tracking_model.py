@@ -99,7 +99,7 @@ def run(query: Checkpoint, found: Delivered, *, steps: int, limits: Limits, **op
         query.done += 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     history=st.lists(VERSIONS, max_size=8),
     there=st.integers(0, 8),
