@@ -41,6 +41,7 @@ from faults.steps import (
     replicated,
     replicated_by_tasks,
     replicated_from_elsewhere,
+    reset_to,
     sidecar_of_nobody,
     source,
     stream,
@@ -93,6 +94,11 @@ SCENARIOS = (
             lambda root: tablefeed.append(source(root), pa.table({"id": [2], "q": ["two"]})),
         ),
         steps=(tracked, tracked),
+    ),
+    Scenario(
+        name="a stream is reset",
+        prepare=all_of(a_checkpoint, *(append(n, n, to=source) for n in range(3)), stream),
+        steps=(reset_to(1),),
     ),
     Scenario(
         name="a stream applies change events",

@@ -22,6 +22,7 @@ from support.faulty_store import Fault, FaultyStore
 from support.micro_batches import Batch, SparkModel
 from tablefeed import Delete, Insert, Update
 from tablefeed.errors import TablefeedError
+from tablefeed.feed.api.query_checkpoint import QueryCheckpoint
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.rows.divided import Sizes
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
@@ -129,6 +130,19 @@ def a_checkpoint(root: Path) -> None:
     """What Spark writes before a query first runs."""
     (root / "checkpoint").mkdir()
     (root / "checkpoint" / "metadata").write_text('{"id":"query"}')
+
+
+def reset_to(version: int) -> Step:
+    """The query is reset to a version of `source`, and goes on. Whoever resets it notes that it is done."""
+
+    def step(root: Path) -> None:
+        noted = root / "checkpoint" / "commits" / ".reset"  # which is durable, as all there
+        if not noted.exists():
+            QueryCheckpoint(str(root / "checkpoint")).reset(str(source(root)), version=version, write=True)
+            noted.touch()
+        stream(root)
+
+    return step
 
 
 def tracked(root: Path) -> None:

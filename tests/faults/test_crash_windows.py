@@ -51,6 +51,7 @@ UNREACHED: Mapping[str, str] = {
     "feed/snapshot/index_log.py:IndexTablesLog.agreed_state:read": "reads only, and only where a state came meanwhile",
     "feed/snapshot/index_reader.py:IndexReader.decoded_commit:stat": "reads only, and only a commit that has no time",
     "feed/snapshot/segment_reader.py:SegmentReader.is_unchanged:stat": "reads only, and only beside a lost checkpoint",
+    "feed/stream/spark_checkpoint.py:SparkCheckpoint.put:read#2": "reads only, and only beside a reset that was killed",
     "feed/stream/source.py:StreamSource.wait:wait": "reads only, and only in an idle query (test_idle_queries)",
     "store/durable.py:Folder.touch:os.utime": "another process must take the version of a commit (test_drafts)",
     "store/local_copies.py:_fill:os.sendfile": "only on systems that cannot copy between two file systems",

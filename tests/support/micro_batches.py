@@ -140,7 +140,8 @@ class Checkpoint:
     def at(cls, folder: Path) -> Checkpoint:
         for name in ("offsets", "commits"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        batches = sorted((folder / "offsets").iterdir(), key=lambda batch: int(batch.name))
+        batches = [batch for batch in (folder / "offsets").iterdir() if batch.name.isdecimal()]
+        batches.sort(key=lambda batch: int(batch.name))
         return cls(folder, [batch.read_text("utf-8").split("\n")[2] for batch in batches])
 
     @property

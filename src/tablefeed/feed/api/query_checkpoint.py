@@ -141,7 +141,8 @@ class QueryCheckpoint:
     ) -> tuple[int, str]:
         """Adds a batch without rows after which the query goes on at `version` (None: after the newest) of `table`.
 
-        Gives the id of that batch and the new offset; nothing is written without `write`. `source` is the number of the
+        Gives the id of that batch and the new offset; nothing is written without `write`, or where the newest batch
+        ends there. `source` is the number of the
         source, by default the only one that reads the table with this id. The query must not run. A query that keeps
         state is refused: its state belongs to the batches that it has done.
         """
@@ -165,7 +166,8 @@ class QueryCheckpoint:
             )
         text = offset_text(Offset(table_id=snapshot.metadata.table_id, version=first))
         ends = tuple(text if number == at else end for number, end in enumerate(newest.ends))
-        added = replace(newest, batch_id=newest.batch_id + 1, ends=ends)
+        is_there = newest.ends == ends  # at least the first file, where an earlier call was killed
+        added = newest if is_there else replace(newest, batch_id=newest.batch_id + 1, ends=ends)
         if write and not self._files.put(added):
             raise OffsetError(
                 f"Batch {added.batch_id} of the checkpoint {self.url} was added by another process. Nothing was "

@@ -68,23 +68,17 @@ class SparkCheckpoint:
         return PlannedBatch(batch_id=batch_id, about=lines[1], ends=ends)
 
     def put(self, batch: PlannedBatch) -> bool:
-        """Adds a batch that is done, so that the query goes on after it; False where the batch is there already.
+        """Adds a batch that is done, so that the query goes on after it; False where another batch has its id.
 
-        If the second of its two files cannot be written, the first is deleted.
+        If only the first of its two files is written, the query would run the batch. The same call again ends it.
         """
         offsets, commits = f"{OFFSETS}/{batch.batch_id}", f"{COMMITS}/{batch.batch_id}"
-        newest = max(self.done(), default=None)
+        newest, text = max(self.done(), default=None), batch.to_text().encode()
         as_before = _DONE.encode() if newest is None else self._store.read(f"{COMMITS}/{newest}")
-        if not self._store.put_if_absent(offsets, batch.to_text().encode()):
+        if not self._store.put_if_absent(offsets, text) and self._store.read(offsets) != text:
             return False
-        try:
-            written = self._store.put_if_absent(commits, as_before)
-        except BaseException:
-            self._store.delete(offsets)
-            raise
-        if not written:
-            self._store.delete(offsets)
-        return written
+        self._store.put_if_absent(commits, as_before)
+        return True
 
     def _ids(self, directory: str) -> list[int]:
         names = (entry.name.rpartition("/")[2] for entry in self._store.list(directory))
