@@ -52,10 +52,11 @@ def as_values(files: pa.RecordBatch) -> bytes:
 
 
 def as_lines(*batches: pa.RecordBatch) -> bytes:
-    removal = Removal(deletion_timestamp_ms=NOW_MS)
+    lines: list[memoryview] = []
+    removal = Removal(lines.append, deletion_timestamp_ms=NOW_MS)
     for batch in batches:
         removal.take(batch)
-    return encode_commit(Commit(version=Version(1), committed_at_ms=None), removal.lines())
+    return encode_commit(Commit(version=Version(1), committed_at_ms=None), lines)
 
 
 ADDS: list[list[Action]] = [
@@ -80,12 +81,12 @@ def test_the_lines_are_those_of_the_same_removes_as_values(adds: list[Action]) -
 
 @pytest.mark.parametrize("adds", [*ADDS, [an_add("a", stats='{"numRecords":1,"x":"\\""}', clusteringProvider="me")]])
 def test_the_lines_of_adds_are_those_of_the_same_adds_as_values(adds: list[Action]) -> None:
-    files, addition = files_of(*adds), Addition()
+    files, lines = files_of(*adds), list[memoryview]()
 
-    addition.take(files)
+    Addition(lines.append).take(files)
 
-    lines = encode_commit(Commit(version=Version(1), committed_at_ms=None), addition.lines())
-    assert lines == encode_commit(Commit(version=Version(1), files=tuple(to_add_files(files)), committed_at_ms=None))
+    written = encode_commit(Commit(version=Version(1), committed_at_ms=None), lines)
+    assert written == encode_commit(Commit(version=Version(1), files=tuple(to_add_files(files)), committed_at_ms=None))
 
 
 _TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -111,16 +112,14 @@ def test_whatever_the_names_and_values_are_and_wherever_a_batch_begins(adds: Seq
     assert as_lines(files) == as_values(files)
 
 
-def test_removes_are_given_once_many_at_a_time_and_counted() -> None:
-    removal = Removal(deletion_timestamp_ms=NOW_MS)
+def test_removes_are_given_many_at_a_time_and_counted() -> None:
+    lines: list[memoryview] = []
+    removal = Removal(lines.append, deletion_timestamp_ms=NOW_MS)
     many = files_of(*(an_add(f"f{n}", size=n) for n in range(20_000)))
     removal.take(many)
     removal.take(files_of(an_add("x", deletionVector=VECTOR)))
 
-    lines = list(removal.lines())
-
     assert [bytes(each).count(b"\n") for each in lines] == [8192, 8192, 3616, 1]
-    assert list(removal.lines()) == []
     assert (removal.counts.file_count, removal.counts.size_bytes) == (20_001, sum(range(20_000)) + 10)
     assert (removal.counts.vector_count, removal.counts.deleted_rows) == (1, 6)
     data = b"".join(map(bytes, lines))

@@ -31,7 +31,9 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.query_id import query_id
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.index_checkpoint import checkpoint_if_due, write_json_checkpoint
+from tablefeed.feed.write import kept_lines
 from tablefeed.indextables.log.version_file import Writer
+from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.spark.keyed_sink import StreamOfChangesWriter
 from tablefeed.spark.replicating import _Task
@@ -89,6 +91,24 @@ def aged(root: Path) -> None:
     then = time.time() - 366 * 86_400
     for path in root.rglob("*"):
         os.utime(path, (then, then))
+
+
+def put_in_pieces_twice(txn_version: int, *ids: int) -> Step:
+    """An overwrite as of a table of so many files that its commit is put in pieces; the put is sent a second time."""
+
+    def step(root: Path) -> None:
+        log = open_log(str(table(root)))
+        again = Fault(operation="put_if_absent", name="0", when="again")
+        log = type(log)(FaultyStore(log.store, faults=[again]), location=log.location, storage_options={})
+        known, kind = current_snapshot(log), WriteKind.OVERWRITE
+        held_bytes, kept_lines.HELD_BYTES = kept_lines.HELD_BYTES, 0
+        try:
+            ours = written(log, numbers(*ids), txn=("job", txn_version), known=known, kind=kind)
+            commit(log, known, ours, still())
+        finally:
+            kept_lines.HELD_BYTES = held_bytes
+
+    return step
 
 
 def lost_to_a_rival(txn_version: int, *ids: int, rival: int) -> Step:

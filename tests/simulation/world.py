@@ -21,7 +21,7 @@ from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.known_state import caught_up
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, surroundings
-from tablefeed.store import Entry, Within
+from tablefeed.store import Content, Entry, Within
 
 BEGIN_MS = 1_700_000_000_000
 
@@ -217,11 +217,13 @@ class ProcessStore(FaultyStore):
                 entries.remove(max(entries, key=lambda entry: (entry.modified_ms, entry.name)))
         yield from entries
 
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+    def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         with self._call("put_if_absent", name):
             if self._struck == "late" and COMMIT.match(name):
                 world = self._process.world
-                world.late.append((world.tick + 2, self._disk, name, bytes(data)))
+                world.late.append(
+                    (world.tick + 2, self._disk, name, data if isinstance(data, bytes) else b"".join(data))
+                )
                 raise StoreError(f"No answer to the put of {name}.", url=self.url)
             is_first = self._struck != "repeat"
             return self._disk.put_if_absent(name, data, within=within) and is_first

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tablefeed.store import LocalStore, Store, Within
+from tablefeed.store import Content, LocalStore, Store, Within
 
 THREADS = 6
 PROCESSES = 3
@@ -94,12 +94,12 @@ def test_of_processes_that_put_one_name_exactly_one_wins(tmp_path: Path, racers:
 class ExistsThenWrite(LocalStore):
     """What must not pass for a store."""
 
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:  # noqa: ARG002
+    def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:  # noqa: ARG002
         if self.exists(name):
             return False
         path = Path(self.url, name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        path.write_bytes(data if isinstance(data, bytes) else b"".join(data))
         return True
 
 

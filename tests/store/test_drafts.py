@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,24 @@ def test_bytes_that_lose_names_are_made_durable_once_and_their_last_name_too(tmp
     won = [store.put_if_absent(f"log/{name}", b"ours", within=within) for name in "123"]
 
     assert (won, disk.syncs) == ([False, False, True], 2)
+    assert files(tmp_path) == {"1": b"theirs", "2": b"theirs", "3": b"ours"}
+
+
+def test_pieces_that_lose_a_name_are_written_once_and_other_pieces_are_written_anew(tmp_path: Path) -> None:
+    class Pieces:
+        size_bytes = 4
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield from (b"ou", b"rs")
+
+    store, disk = a_log(tmp_path, "1", "2")
+    within, ours = Within(directory="log", draft=Draft()), Pieces()
+
+    lost = [store.put_if_absent(f"log/{name}", ours, within=within) for name in "12"]
+    syncs = disk.syncs
+    won = store.put_if_absent("log/3", Pieces(), within=within)
+
+    assert (lost, syncs, won, disk.syncs) == ([False, False], 1, True, 3)
     assert files(tmp_path) == {"1": b"theirs", "2": b"theirs", "3": b"ours"}
 
 

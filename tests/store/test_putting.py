@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from support.faulty_store import Fault, FaultyStore
 from tablefeed.errors import StoreError
-from tablefeed.store import LocalStore, Store
+from tablefeed.store import LocalStore, Store, Within
+from tablefeed.store.base import holds
 from tablefeed.store.objects import PART_BYTES
 
 
@@ -185,3 +189,96 @@ def test_a_table_that_was_removed_and_made_anew_is_written_again(tmp_path: Path)
     (tmp_path / "t" / "log").rmdir()
 
     assert store.put_if_absent("log/0", b"y")
+
+
+class InPieces:
+    """Bytes in pieces; `between` is called before the last one."""
+
+    def __init__(self, *pieces: bytes, between: Callable[[], object] = lambda: None) -> None:
+        self._pieces, self._between = pieces, between
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self._pieces))
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces[:-1]
+        self._between()
+        yield self._pieces[-1]
+
+
+LARGE = (b"head", b"x" * PART_BYTES, b"y" * (PART_BYTES - 1), b"z" * 9, b"tail")
+
+
+@pytest.mark.parametrize("pieces", [(b"one",), (b"one ", b"", b"two"), LARGE], ids=["one", "few", "in parts"])
+def test_pieces_are_put_once_as_one_object(store: Store, pieces: tuple[bytes, ...]) -> None:
+    assert store.put_if_absent("log/1.json", InPieces(*pieces))
+    assert not store.put_if_absent("log/1.json", InPieces(*reversed(LARGE)))
+
+    assert store.read("log/1.json") == b"".join(pieces)
+    assert [entry.name for entry in store.list("log")] == ["1.json"]
+
+
+@pytest.mark.parametrize("pieces", [(b"one ", b"two"), LARGE], ids=["few", "in parts"])
+def test_a_name_that_another_wants_while_pieces_are_sent_goes_to_one(store: Store, pieces: tuple[bytes, ...]) -> None:
+    won: list[bool] = []
+    ours = InPieces(*pieces, between=lambda: won.append(store.put_if_absent("log/1.json", b"theirs")))
+
+    won.append(store.put_if_absent("log/1.json", ours))
+
+    # Azurite refuses a put where parts of another upload wait for their end.
+    assert sorted(won) == [False, True]
+    assert store.read("log/1.json") == (b"theirs" if won[0] else b"".join(pieces))
+
+
+def test_pieces_that_cannot_be_read_to_their_end_leave_nothing(store: Store) -> None:
+    def fail() -> None:
+        raise OSError(errno.EIO, "the temporary file cannot be read")
+
+    with pytest.raises(StoreError, match="cannot be read"):
+        store.put_if_absent("log/1.json", InPieces(*LARGE, between=fail))
+
+    assert list(store.list("log")) == []
+    assert store.put_if_absent("log/1.json", InPieces(*LARGE))
+
+
+def test_pieces_are_checked_right_before_and_right_after_they_appear(store: Store) -> None:
+    checks: list[bool] = []
+    store.put_if_absent("log/0.json", b"")
+    within = Within(directory="log", check=lambda: checks.append(store.exists("log/1.json")))
+
+    store.put_if_absent(
+        "log/1.json", InPieces(*LARGE, between=lambda: checks.append(store.exists("log/1.json"))), within=within
+    )
+
+    assert checks == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (LARGE, True),
+        ((b"".join(LARGE),), True),
+        ((*LARGE[:-1], b"tai!"), False),
+        ((*LARGE, b"!"), False),
+        (LARGE[:-1], False),
+        ((b"",), False),
+    ],
+)
+def test_an_object_is_ours_if_each_byte_is(store: Store, theirs: tuple[bytes, ...], ours: bool) -> None:  # noqa: FBT001
+    store.put_if_absent("log/1.json", b"".join(theirs))
+
+    assert holds(store, "log/1.json", InPieces(*LARGE)) is ours
+
+
+def test_an_object_that_is_absent_is_not_ours(store: Store) -> None:
+    assert not holds(store, "log/1.json", InPieces(*LARGE))
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_pieces_of_which_only_the_beginning_is_read_back_are_not_taken_for_anothers(store: Store, at: int) -> None:
+    store.put_if_absent("log/1.json", b"".join(LARGE))
+    cut = FaultyStore(store, faults=[Fault(operation="read", when="short", at=at)])
+
+    with pytest.raises(StoreError, match="Only the beginning"):
+        holds(cut, "log/1.json", InPieces(*LARGE))

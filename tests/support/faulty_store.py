@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 from tablefeed.errors import StoreError
-from tablefeed.store import Entry, Store, Within
+from tablefeed.store import Content, Entry, Store, Within
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -134,7 +134,7 @@ class FaultyStore:
         with self._call("publish", name), self._inner.publish(name, within=within) as handle:
             yield handle
 
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+    def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         with self._call("put_if_absent", name) as again:
             if again:
                 self._inner.put_if_absent(name, data)

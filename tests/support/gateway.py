@@ -28,8 +28,8 @@ class Gateway:
     `throttles`, `contends`, `expires` and `refuses` say of a request whether it is not done and answered that there are
     too many, that another one came between, that the credentials have expired or that they are wrong. `loses` says
     whether it is done and not answered, `stalls` whether it is neither done nor answered before the test ends.
-    `passes_conditions_over` makes it a server that does not know conditional puts, and `page_entries` one that answers
-    a listing with so many entries at most.
+    `passes_conditions_over` says whether the server does not know the condition of a request. `page_entries` makes it
+    one that answers a listing with so many entries at most.
     """
 
     scheme: str
@@ -41,7 +41,7 @@ class Gateway:
     refuses: Callable[[str], bool] = lambda _: False
     loses: Callable[[str], bool] = lambda _: False
     stalls: Callable[[str], bool] = lambda _: False
-    passes_conditions_over: bool = False
+    passes_conditions_over: Callable[[str], bool] = lambda _: False
     page_entries: int | None = None
     requests: list[str] = field(default_factory=list)
     signed: list[str] = field(default_factory=list)  # how each request says whose it is
@@ -90,8 +90,8 @@ class Gateway:
     def begin(self) -> None:
         """Behaves well from now on, with a new empty bucket."""
         self.throttles = self.contends = self.loses = self.stalls = lambda _: False
-        self.expires = self.refuses = self.loses
-        self.passes_conditions_over, self.page_entries = False, None
+        self.expires = self.refuses = self.passes_conditions_over = self.loses
+        self.page_entries = None
         self.ended.set()
         self.ended.clear()
         self.bucket = f"lake-{uuid.uuid4()}"
@@ -141,7 +141,7 @@ def _handler(gateway: Gateway, behind: tuple[str, int], writing: threading.Lock 
                 return
             path = self.path + gateway.in_pages(told)
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
-            if gateway.passes_conditions_over:
+            if gateway.passes_conditions_over(told):
                 path, headers = gateway.without_condition(path, headers)
             with writing if writing and self.command in ("PUT", "POST") else contextlib.nullcontext():
                 connection = http.client.HTTPConnection(*behind)

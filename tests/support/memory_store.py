@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from tablefeed.errors import ObjectNotFoundError, StoreError
-from tablefeed.store.base import Entry, Store, Within, check_after, own_name, streamed
+from tablefeed.store.base import Content, Entry, Store, Within, check_after, failed, own_name, streamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,12 @@ class MemoryStore:
         """Opens an object as it is now; see Store."""
         return io.BytesIO(self.read(name))
 
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
-        return own_name(name, url=self.url) not in self._objects and self._put(name, data, within, once=True)
+    def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
+        try:
+            whole = data if isinstance(data, bytes) else b"".join(data)
+        except OSError as error:
+            raise failed("put", name, error, url=self.url) from error
+        return own_name(name, url=self.url) not in self._objects and self._put(name, whole, within, once=True)
 
     @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:  # noqa: ARG002 - none is made

@@ -83,25 +83,24 @@ def _decoded(data: io.BytesIO, *, version: Version, log_file: str, modified_ms: 
     return gathered.commit(files, version=version, modified_ms=modified_ms)
 
 
-def encode_commit(commit: Commit, removes: Iterable[memoryview] = ()) -> bytes:
+def encode_commit(commit: Commit, files: Iterable[bytes | memoryview] = ()) -> bytes:
     """The bytes of `commit`, a line for each action, in Delta-Spark's order; `decode_commit` gives `commit` back.
 
-    The order is commitInfo, metaData, protocol, txns, files in their order, `removes`, domains. What is None is left
-    out. `committed_at_ms` is not written: it is commitInfo's in-commit timestamp, or the time of the file. `removes`
-    are lines of further files (`removes.Removal`). They are taken one by one, so that they are never all in memory
-    at once.
+    The order is commitInfo, metaData, protocol, txns, files in their order, `files`, domains. What is None is left out.
+    `committed_at_ms` is not written: it is commitInfo's in-commit timestamp, or the time of the file. `files` are lines
+    of further files (removes.py).
     """
-    data = io.BytesIO()
-    _write_lines(data, _head(commit))
-    for lines in removes:
-        data.write(lines)
-    _write_lines(data, map(fields.write_action, commit.domains))
-    return data.getvalue()
+    before, after = encode_around(commit)
+    return b"".join((before, *files, after))
 
 
-def _write_lines(data: io.BytesIO, actions: Iterable[Mapping[str, object]]) -> None:
-    for action in actions:
-        data.write(orjson.dumps(action, default=dict, option=orjson.OPT_APPEND_NEWLINE))
+def encode_around(commit: Commit) -> tuple[bytes, bytes]:
+    """The lines of `commit` that come before those of further files, and the lines that come after them."""
+    return _lines(_head(commit)), _lines(map(fields.write_action, commit.domains))
+
+
+def _lines(actions: Iterable[Mapping[str, object]]) -> bytes:
+    return b"".join(orjson.dumps(action, default=dict, option=orjson.OPT_APPEND_NEWLINE) for action in actions)
 
 
 def _head(commit: Commit) -> Iterator[Mapping[str, object]]:

@@ -6,7 +6,7 @@ removes nothing needs no pyarrow, so what makes the lines is imported with the f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts, no_files
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 _ROWS = 8192
 """Lines that are made at once: some megabytes, far below the two gigabytes that a text column can hold."""
 
-_LET_GO_OF = 8  # that many buffers are about 16 MB
-
 
 class _Lines:
-    """Counts files and writes a line for each."""
+    """Counts files, and gives `keep` a line for each, in the order of the files and many at a time."""
 
-    def __init__(self) -> None:
-        self._lines: list[pa.Buffer] = []
+    def __init__(self, keep: Callable[[memoryview], None]) -> None:
+        self._keep = keep
         self._tally: Tally | None = None
 
     def take(self, files: pa.RecordBatch) -> None:
@@ -38,7 +36,7 @@ class _Lines:
         self._tally = self._tally or Tally()
         self._tally.take(files)
         for begin in range(0, files.num_rows, _ROWS):
-            self._lines.append(self._made(files.slice(begin, _ROWS)))
+            self._keep(memoryview(self._made(files.slice(begin, _ROWS))))
 
     def _made(self, files: pa.RecordBatch) -> pa.Buffer:
         raise NotImplementedError
@@ -48,28 +46,12 @@ class _Lines:
         """The counts of all files added so far."""
         return no_files() if self._tally is None else self._tally.result()
 
-    def lines(self) -> Iterator[memoryview]:
-        """Yields the lines in the order of the files, many at a time. Works only once: what was yielded is freed.
-
-        So a commit of a million lines is not in memory twice while its bytes are joined.
-        """
-        if not self._lines:
-            return
-        import pyarrow as pa
-
-        self._lines.reverse()
-        pool = pa.default_memory_pool()
-        while self._lines:
-            if len(self._lines) % _LET_GO_OF == 0:
-                pool.release_unused()  # the pool would keep the freed memory, while as much is allocated elsewhere
-            yield memoryview(self._lines.pop())
-
 
 class Removal(_Lines):
-    """Collects and counts the live files that one commit removes, and writes the lines of their removes."""
+    """Counts the live files that one commit removes, and writes the lines of their removes."""
 
-    def __init__(self, *, deletion_timestamp_ms: int) -> None:
-        super().__init__()
+    def __init__(self, keep: Callable[[memoryview], None], *, deletion_timestamp_ms: int) -> None:
+        super().__init__(keep)
         self._deletion_timestamp_ms = deletion_timestamp_ms
 
     def _made(self, files: pa.RecordBatch) -> pa.Buffer:
@@ -79,7 +61,7 @@ class Removal(_Lines):
 
 
 class Addition(_Lines):
-    """Collects and counts files that one commit adds as they are, and writes the lines of their adds."""
+    """Counts files that one commit adds as they are, and writes the lines of their adds."""
 
     def _made(self, files: pa.RecordBatch) -> pa.Buffer:
         from tablefeed.delta.remove_lines import add_lines

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tablefeed.store.base import Entry, Store, Within
+from tablefeed.store.base import Content, Entry, Pieces, Store, Within
 from tablefeed.store.durable import Draft
 from tablefeed.store.opening import open_store
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from tablefeed.store.remote import FsspecStore
 
 __all__ = [
+    "Content",
     "Draft",
     "Entry",
     "FsspecStore",
     "LocalStore",
+    "Pieces",
     "Store",
     "Within",
     "open_store",

@@ -113,9 +113,9 @@ class _Blocks(Parts):
     def put(self, data: bytes) -> None:
         """Sends all of `data` in blocks, and creates the blob."""
         for start in range(0, len(data), PART_BYTES):
-            self._send(data[start : start + PART_BYTES], is_last=start + PART_BYTES >= len(data))
+            self.send(data[start : start + PART_BYTES], is_last=start + PART_BYTES >= len(data))
 
-    def _send(self, part: bytes, *, is_last: bool) -> None:
+    def send(self, part: bytes, *, is_last: bool) -> None:
         blob = self._store._blob(self._key)  # noqa: SLF001 - of this module
         self._blocks.append(BlobBlock(uuid.uuid4().hex))
         self._store._call(functools.partial(_staged, blob), self._blocks[-1].id, part)  # noqa: SLF001 - as above

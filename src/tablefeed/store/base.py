@@ -57,6 +57,23 @@ class Within:
     draft: Draft | None = None
 
 
+class Pieces(Protocol):
+    """The bytes of an object that is too large for memory: some at a time, and the same at each iteration."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The number of bytes of all pieces."""
+        ...
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yields the pieces in their order."""
+        ...
+
+
+Content = bytes | Pieces
+"""What an object consists of."""
+
+
 class Store(Protocol):
     """Bytes by name below a root. Safe to use from several threads; not meant to be sent to another process."""
 
@@ -109,9 +126,10 @@ class Store(Protocol):
         """
         ...
 
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+    def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         """Creates the object and gives True, or gives False, and changes nothing, where it exists already.
 
+        Of `Pieces` only some are in memory at once, except on an object store that cannot end an upload exclusively.
         Of several writers of one name exactly one gets True. No reader sees a part of `data`, and after True it is
         durable. Raises ObjectNotFoundError where the directory of `within` is gone, NotExclusiveError, with nothing
         written, where the store cannot promise a single winner, and StoreError where the put failed or its outcome is
@@ -261,15 +279,40 @@ def put_own(store: Store, path: str, data: bytes, *, within: Within | None) -> b
     return True
 
 
-def holds(store: Store, path: str, data: bytes) -> bool:
+def holds(store: Store, path: str, data: Content) -> bool:
     """Reads the file `path`; says whether it is `data`. Raises StoreError if only its beginning is read."""
+    if not isinstance(data, bytes):
+        return _holds_pieces(store, path, data)
     try:
         found = store.read(path)
     except ObjectNotFoundError:
         return False
     if found and found != data and data.startswith(found):
-        raise StoreError(f"Only the beginning of {path} at {store.url} was read.", url=store.url)
+        raise _cut_off(store, path)
     return found == data
+
+
+def _holds_pieces(store: Store, path: str, data: Pieces) -> bool:
+    """Does what `holds` does, reading a piece at a time up to the first one that differs."""
+    entry = store.stat(path)
+    if entry is None or entry.size_bytes != data.size_bytes:
+        return False
+    start = 0
+    for piece in data:
+        try:
+            found = store.read(path, start=start, end=start + len(piece))
+        except ObjectNotFoundError:
+            return False
+        if len(found) < len(piece):
+            raise _cut_off(store, path)
+        if found != piece:
+            return False
+        start += len(piece)
+    return True
+
+
+def _cut_off(store: Store, path: str) -> StoreError:
+    return StoreError(f"Only the beginning of {path} at {store.url} was read.", url=store.url)
 
 
 def failed(operation: str, name: str, error: Exception, *, url: str) -> StoreError:

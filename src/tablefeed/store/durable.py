@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 LINKS_REFUSED = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -68,14 +69,15 @@ class Folder:
         """Names the kind of its file system; see Disk."""
         return self._disk.file_system(self.fd)
 
-    def write_new(self, name: str, data: bytes) -> None:
-        """Creates the file `name` with `data`, durable. If that fails, no file remains. The mode honours the umask."""
+    def write_new(self, name: str, pieces: Iterable[bytes]) -> None:
+        """Creates the file `name` of `pieces`, durable. If that fails, no file remains. The mode honours the umask."""
         fd = _open_new(name, folder=self.fd)
         try:
             try:
-                left = memoryview(data)
-                while left:
-                    left = left[self._disk.write(fd, left) :]
+                for piece in pieces:
+                    left = memoryview(piece)
+                    while left:
+                        left = left[self._disk.write(fd, left) :]
                 self._disk.sync(fd)
             finally:
                 os.close(fd)
@@ -136,17 +138,19 @@ class Draft:
     """
 
     def __init__(self) -> None:
-        self._directory, self._name, self._data = "", "", b""
+        self._directory, self._name = "", ""
+        self._data: object = None
 
-    def keep(self, directory: str, name: str, data: bytes) -> None:
+    def keep(self, directory: str, name: str, data: object) -> None:
         """Keeps the temporary file `name` with `data`, which lost its put."""
         self._directory, self._name, self._data = directory, name, data
 
-    def taken(self, directory: str, folder: Folder, data: bytes) -> str | None:
+    def taken(self, directory: str, folder: Folder, data: object) -> str | None:
         """Gives the temporary file with `data` in `directory`, opened as `folder`, to a put; None where there is none.
 
-        Its time is set to now, because the time of a commit's file says when the commit was made. The draft is empty
-        afterwards: a file that differs is removed.
+        `data` are bytes, or an object that equals only itself and always stands for the same bytes. The file's time is
+        set to now, because the time of a commit's file says when the commit was made. The draft is empty afterwards: a
+        file that differs is removed.
         """
         name, fits = self._name, (self._directory, self._data) == (directory, data)
         if not name or not fits or not folder.touch(name):

@@ -97,11 +97,14 @@ class _Resumable(Parts):
         self._call, self._uploads, self._key = store._call, store._uploads, key  # noqa: SLF001 - of this module
         self._session = ""
 
-    def _send(self, part: bytes, *, is_last: bool) -> None:
+    def begin(self) -> None:
+        asked: dict[str, Any] = {"uploadType": "resumable", "name": self._key, **_ONCE}
+        headers, _ = self._call("POST", *self._uploads, json={}, **asked)
+        self._session = headers["Location"]
+
+    def send(self, part: bytes, *, is_last: bool) -> None:
         if not self._session:
-            asked: dict[str, Any] = {"uploadType": "resumable", "name": self._key, **_ONCE}
-            headers, _ = self._call("POST", *self._uploads, json={}, **asked)
-            self._session = headers["Location"]
+            self.begin()
         start, end = self._sent_bytes, self._sent_bytes + len(part)
         while start < end:
             span = {"Content-Range": f"bytes {start}-{end - 1}/{end if is_last else '*'}"}

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError
 from tablefeed.store import durable
-from tablefeed.store.base import Elsewhere, Entry, Store, Within, check_after, failed, own_name, streamed
+from tablefeed.store.base import Content, Elsewhere, Entry, Store, Within, check_after, failed, own_name, streamed
 from tablefeed.store.wake import Wake
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError)
@@ -124,7 +124,7 @@ class LocalStore:
             raise failed("open", name, error, url=self.url) from error
         return handle
 
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+    def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         path = self._own_path(name)
         directory, base_name = os.path.split(path)
         draft = None if within is None else within.draft
@@ -134,7 +134,7 @@ class LocalStore:
             temporary = None if draft is None else draft.taken(directory, folder, data)
             if temporary is None:
                 temporary = durable.temporary_name(base_name)
-                folder.write_new(temporary, data)
+                folder.write_new(temporary, (data,) if isinstance(data, bytes) else data)
             try:
                 created = self._linked(folder, temporary, name, within)
             except BaseException:
@@ -206,7 +206,7 @@ class LocalStore:
         base_name = os.path.basename(self._own_path(name))
         temporary = durable.temporary_name(base_name)
         with self._opened("replace", name, within) as folder:
-            folder.write_new(temporary, data)
+            folder.write_new(temporary, (data,))
             ours = folder.identity(temporary)
             try:
                 if within is not None:

@@ -28,7 +28,7 @@ from fsspec.exceptions import FSTimeoutError
 from fsspec.spec import AbstractBufferedFile
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
-from tablefeed.store.base import Entry, Store, Within, check_after, failed, own_name, streamed
+from tablefeed.store.base import Content, Entry, Pieces, Store, Within, check_after, failed, own_name, streamed
 from tablefeed.store.remote import FsspecStore
 
 PART_BYTES = 8 * 2**20
@@ -51,6 +51,9 @@ _READING = ("look at", "read", "open", "copy")
 
 _exclusive: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """The buckets that passed the test in this process, by file system. Each set of options has its own file system."""
+
+_ends_once: WeakKeyDictionary[Any, dict[str, bool]] = WeakKeyDictionary()
+"""As `_exclusive`: whether an upload in parts passed the test, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,16 +167,22 @@ class ObjectStore(FsspecStore):
     def is_file_at_root(self) -> bool:
         return bool(self._key("")) and self.stat("") is not None
 
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+    def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         """Creates an object whole and only once; see Store. There are no directories: of `within` only `check` is used.
 
-        The name is free or taken when the server says so, however often the request was sent.
+        The name is free or taken when the server says so, however often the request was sent. `Pieces` are uploaded in
+        parts if the server refuses the end of an upload of an object that exists, and are else put as a whole.
         """
         own_name(name, url=self.url)
         self._refuse_unless_exclusive()
-        if within is not None:
-            within.check()
-        created = self._put_if_absent(name, data)
+        if isinstance(data, bytes) or not self._ends_uploads_once():
+            with self._translated("put", name):
+                whole = data if isinstance(data, bytes) else b"".join(data)
+            if within is not None:
+                within.check()
+            created = self._put_if_absent(name, whole)
+        else:
+            created = self._put_pieces(name, data, within)
         if created:
             check_after(name, within, lambda: self.delete(name))
         return created
@@ -347,6 +356,45 @@ class ObjectStore(FsspecStore):
                 return False
             return True
 
+    def _put_pieces(self, name: str, data: Pieces, within: Within | None) -> bool:
+        if self.exists(name):
+            return False
+        with self._uploaded(name, may_exist=True) as upload:
+            for piece in data:
+                upload.write(piece)
+            if within is not None:
+                within.check()
+        return bool(upload.created)
+
+    def _ends_uploads_once(self) -> bool:
+        """Whether the server refuses the end of an upload if the object was put after the upload had begun.
+
+        Some servers heed the condition of a put alone. Each process tests this before its first put of `Pieces`.
+        """
+        known = _ends_once.setdefault(self._fs, {})
+        if self._bucket not in known:
+            probe = f"_tablefeed_exclusive_{uuid.uuid4()}"
+            with self._translated("put", probe):
+                upload = self._upload(self._key(probe))
+                try:
+                    upload.begin()
+                    self._put(self._key(probe), b"1", once=True)
+                    known[self._bucket] = self._is_refused(upload)
+                finally:
+                    for undo in (upload.discard, functools.partial(self._remove, self._key(probe))):
+                        with contextlib.suppress(Exception):
+                            undo()
+        return known[self._bucket]
+
+    def _is_refused(self, upload: Parts) -> bool:
+        try:
+            upload.send(b"2", is_last=True)
+        except Exception as error:
+            if not self._is_taken(error):
+                raise
+            return True
+        return False
+
     def _refuse_unless_exclusive(self) -> None:
         proven = _exclusive.setdefault(self._fs, set())
         if self._bucket in proven:
@@ -435,8 +483,11 @@ class Parts:
         """All bytes, where they were put by one request; None where they were sent in parts."""
         return None if self._sent_bytes else bytes(self._buffer)
 
+    def begin(self) -> None:
+        """Begins an upload in parts, where the cloud wants that; `send` does so otherwise."""
+
     @abstractmethod
-    def _send(self, part: bytes, *, is_last: bool) -> None:
+    def send(self, part: bytes, *, is_last: bool) -> None:
         """Sends the next part; the last one creates the object."""
 
     def discard(self) -> None:
@@ -448,7 +499,7 @@ class Parts:
         while len(self._buffer) > PART_BYTES:
             if not self._sent_bytes:
                 self.before_parts()
-            self._send(bytes(self._buffer[:PART_BYTES]), is_last=False)
+            self.send(bytes(self._buffer[:PART_BYTES]), is_last=False)
             self._sent_bytes += PART_BYTES
             del self._buffer[:PART_BYTES]
         return len(data)
@@ -462,6 +513,6 @@ class Parts:
             return
         self.closed = True
         if self._sent_bytes:
-            self._send(bytes(self._buffer), is_last=True)
+            self.send(bytes(self._buffer), is_last=True)
         else:
             self._put(bytes(self._buffer))

@@ -102,9 +102,12 @@ class _Multipart(Parts):
         self._place = {"Bucket": store._bucket, "Key": key}  # noqa: SLF001 - of this module
         self._parts: list[dict[str, object]] = []
 
-    def _send(self, part: bytes, *, is_last: bool) -> None:
+    def begin(self) -> None:
+        self._place["UploadId"] = self._call("create_multipart_upload", **self._place)["UploadId"]
+
+    def send(self, part: bytes, *, is_last: bool) -> None:
         if "UploadId" not in self._place:
-            self._place["UploadId"] = self._call("create_multipart_upload", **self._place)["UploadId"]
+            self.begin()
         number = len(self._parts) + 1
         answer = self._call("upload_part", **self._place, PartNumber=number, Body=part)
         checksum = {name: answer[name] for name in ("ChecksumSHA256",) if name in answer}

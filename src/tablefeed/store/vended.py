@@ -20,7 +20,7 @@ from tablefeed.catalog import names
 from tablefeed.catalog.unity import CatalogTable, Credentials, UnityCatalog
 from tablefeed.errors import StoreConfigError, StoreError
 from tablefeed.store.address import parse_address
-from tablefeed.store.base import Entry, Store, Within
+from tablefeed.store.base import Content, Entry, Store, Within
 from tablefeed.store.remote import InputOver
 
 KEPT_STORES = 16
@@ -131,7 +131,7 @@ class VendedStore:
             return store.open_input(name)
         return io.BufferedReader(_Renewed(name, self._to_read))
 
-    def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+    def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         return self._to_write().put_if_absent(name, data, within=within)
 
     def create(self, name: str, *, within: Within | None = None) -> AbstractContextManager[BinaryIO]:

@@ -87,7 +87,7 @@ def test_small_files_are_folded_and_what_nobody_needs_is_deleted(gateway: Gatewa
 
 
 def test_a_table_on_a_server_without_conditional_puts_is_not_written(gateway: Gateway) -> None:
-    gateway.passes_conditions_over = True
+    gateway.passes_conditions_over = lambda _: True
 
     with pytest.raises(NotExclusiveError, match="If-None-Match"):
         tablefeed.append(f"s3://{gateway.bucket}/orders", pa.table({"id": [1]}), storage_options=gateway.options)

@@ -21,6 +21,7 @@ from support.logs import (
     a_log,
     add,
     col,
+    commit_path,
     info,
     meta,
     metadata,
@@ -29,11 +30,13 @@ from support.logs import (
     remove,
     said,
 )
+from support.memory_store import MemoryStore
 from tablefeed import errors
 from tablefeed.feed.api.table_changes import restore_table
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.model.actions import Version
+from tablefeed.store import Content, Within
 
 V1, V2, V3 = pa.table({"id": [1]}), pa.table({"id": [2]}), pa.table({"id": [3], "new": ["x"]})
 ONE = json.dumps({"numRecords": 1})
@@ -302,6 +305,26 @@ def test_any_commit_of_another_writer_meanwhile_conflicts(theirs: Action) -> Non
         restore_table(newest, earlier, {"version": 0})
 
     assert log.load().version == 2
+
+
+def test_a_restore_whose_put_is_refused_once_though_its_version_is_free_has_all_files() -> None:
+    class Refusing(MemoryStore):
+        """Refuses the first put of version 2, as if another writer's were not listed yet and were then given up."""
+
+        refused = False
+
+        def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
+            if name == commit_path(2) and not self.refused:
+                self.refused = True
+                return False
+            return super().put_if_absent(name, data, within=within)
+
+    log = a_log(Refusing("orders"), v0=[protocol(), metadata(), add("a")], v1=[remove("a"), add("b")])
+    log.store.replace("a", b"rows")
+
+    a_restored(log, 0)
+
+    assert (files(log, 2, "add"), files(log, 2, "remove")) == (["a"], ["b"])
 
 
 def test_rows_are_not_removed_from_an_append_only_table(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tablefeed.errors import (
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.settled_put import LOST_ANSWER_RETRIES
 from tablefeed.model.outcome import AlreadyApplied, Committed
-from tablefeed.store import Within
+from tablefeed.store import Content, Within
 
 
 def puts(store: FaultyStore) -> list[str]:
@@ -68,7 +68,7 @@ def test_a_put_that_the_store_repeats_and_answers_no_is_ours_all_the_same() -> N
     class RepeatingStore(MemoryStore):
         """Sends each put twice and gives the second answer, as clients do that retry on their own."""
 
-        def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+        def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
             super().put_if_absent(name, data, within=within)
             return super().put_if_absent(name, data, within=within)
 
@@ -80,12 +80,12 @@ def test_a_put_that_the_store_repeats_and_answers_no_is_ours_all_the_same() -> N
 
 def test_a_put_that_arrives_late_is_recognised_when_the_name_is_found_taken() -> None:
     inner = a_table().store
-    late: list[bytes] = []
+    late: list[Content] = []
 
     class LateStore(FaultyStore):
         """The first put fails, and arrives only just before the second."""
 
-        def put_if_absent(self, name: str, data: bytes, *, within: Within | None = None) -> bool:
+        def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
             if not late:
                 late.append(data)
                 raise StoreError("no answer", url=self.url)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tablefeed.delta import codec, features, names
+from tablefeed.delta import features, names
 from tablefeed.delta.schema.enablement import only_adds_features, only_enables, only_moves_marks
 from tablefeed.delta.schema.iceberg_compat import stores_partition_columns
 from tablefeed.delta.schema.identity import differ_in_marks_alone
@@ -22,6 +22,7 @@ from tablefeed.feed.commit.transaction import FormatCommit, Put, Replay, Surroun
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.delta_plan import clustering_of
+from tablefeed.feed.write.kept_lines import KeptLines, content_of
 from tablefeed.feed.write.orphans import first_recording
 from tablefeed.feed.write.replaced_files import ReplacedFiles
 from tablefeed.feed.write.rewriting import Rewriting
@@ -100,16 +101,17 @@ class DeltaCommit(FormatCommit):
             rewriting = rewritten(state, plan, files, now_ms=self._around.now_ms())
             self._write = replace(self._write, rewriting=rewriting)
         now_ms = self._time_of_attempt(state)
-        removal, rows = removal_of(self._write, state, now_ms)
         restored = self._write.transaction.restored
-        entry = commit_entry(self._write, state, replaced=removal.counts, replaced_rows=rows, now_ms=now_ms)
+        lines = KeptLines() if restored is None else restored.lines
+        replaced, rows = removal_of(self._write, state, now_ms, lines)
+        entry = commit_entry(self._write, state, replaced=replaced, replaced_rows=rows, now_ms=now_ms)
         return Put(
             log=log,
             base=state,
             name=names.commit_name(entry.version),
-            data=codec.encode_commit(entry, removal.lines() if restored is None else restored.lines()),
+            data=content_of(entry, lines),
             commit=entry,
-            also_removed=removal.counts,
+            also_removed=replaced,
             draft=self._draft,
         )
 

@@ -28,6 +28,7 @@ from tablefeed.errors import TABLE, CommitError, LogError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.delta_plan import new_protocol_and_metadata
+from tablefeed.feed.write.kept_lines import KeptLines
 from tablefeed.feed.write.replaced_files import ReplacedFiles
 from tablefeed.feed.write.rewriting import Rewriting
 from tablefeed.feed.write.row_rules import marks_moved
@@ -145,17 +146,19 @@ def _marks_moved(write: DeltaWrite, state: Snapshot | None) -> Metadata | None:
     return replace(plan.metadata or state.metadata, schema_string=format_schema(schema))
 
 
-def removal_of(write: DeltaWrite, state: Snapshot | None, now_ms: int) -> tuple[Removal, int | None]:
-    """Gives the removes of the live files that an overwrite replaces, in columns, and how many rows these files have.
+def removal_of(
+    write: DeltaWrite, state: Snapshot | None, now_ms: int, lines: KeptLines
+) -> tuple[FileCounts, int | None]:
+    """Keeps `lines` that remove the live files that an overwrite replaces; gives the counts of files and of their rows.
 
     Rows are counted for a replaceWhere alone, deleted ones too, and are else 0; None where a file has no row count.
     Where there is a `Rewriting`, its commit names the removed files, and there are none here.
     """
-    removal = Removal(deletion_timestamp_ms=now_ms)
+    removal = Removal(lines.keep, deletion_timestamp_ms=now_ms)
     rows: int | None = 0
     transaction = write.transaction
     if state is None or transaction.kind is not WriteKind.OVERWRITE or write.rewriting is not None:
-        return removal, rows
+        return removal.counts, rows
     counts_rows = isinstance(transaction.operation, Write) and transaction.operation.predicate is not None
     replaced = ReplacedFiles(write.plan.replaces, transaction.files)
     for batch in replaced.of(state.live_files(with_stats=counts_rows)):
@@ -165,7 +168,7 @@ def removal_of(write: DeltaWrite, state: Snapshot | None, now_ms: int) -> tuple[
             counted = record_counts(batch["stats"])
             rows = None if counted.null_count else rows + (counted.sum().as_py() or 0)
         removal.take(batch)
-    return removal, rows
+    return removal.counts, rows
 
 
 def removed(add: AddFile, *, deletion_timestamp_ms: int, data_change: bool = True) -> RemoveFile:

@@ -17,7 +17,7 @@ from tablefeed.feed.write.write_plan import WritePlan
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Commit, DomainMetadata, FileAction, Txn, Version
-from tablefeed.store import Draft, Entry, Within
+from tablefeed.store import Content, Draft, Entry, Within
 from tablefeed.store.base import holds
 
 Operation = StreamingUpdate | Write | Optimize | TableChange
@@ -120,7 +120,7 @@ class Put:
     log: TableLog
     base: Snapshot | None
     name: str
-    data: bytes
+    data: Content
     commit: Commit
     also_removed: FileCounts = field(default_factory=no_files)
     parts: Sequence[str] = ()

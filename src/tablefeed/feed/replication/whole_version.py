@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.delta import codec, names
+from tablefeed.delta import names
 from tablefeed.delta.columns import to_add_files
 from tablefeed.delta.commit_info import Provenance, TableChange, commit_info
 from tablefeed.delta.json_texts import texts_of_map
@@ -23,6 +22,7 @@ from tablefeed.feed.replication.actions import is_copied, keeps_times, names_of,
 from tablefeed.feed.replication.copies import Copies
 from tablefeed.feed.replication.origin import INFO, Origin
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
+from tablefeed.feed.write.kept_lines import KeptLines, content_of
 from tablefeed.model.actions import Commit, DomainMetadata, Txn
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def snapshot_put(
 ) -> Put:
     """Copies the files of `source`, and gives the commit that makes the target, at `base`, equal to it."""
     now_ms = txn.last_updated_ms or 0
-    addition, removal = Addition(), Removal(deletion_timestamp_ms=now_ms)
+    lines = KeptLines()
+    addition, removal = Addition(lines.keep), Removal(lines.keep, deletion_timestamp_ms=now_ms)
     live = _values(base, _facts_of)
     for batch in source.live_files(with_stats=True):
         copies.bring(name for add in to_add_files(batch) for name in names_of(add, source.url))
@@ -74,7 +75,7 @@ def snapshot_put(
         info={**info, INFO: origin.as_info()},
         committed_at_ms=None,
     )
-    data = codec.encode_commit(entry, chain(addition.lines(), removal.lines()))
+    data = content_of(entry, lines)
     return Put(log=target, base=base, name=names.commit_name(version), data=data, commit=entry)
 
 

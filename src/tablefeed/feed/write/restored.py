@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import features, names, row_tracking
+from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.delta.deletion_vectors import BadVectorError, stored_at
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.removes import Addition, Removal
@@ -24,6 +25,7 @@ from tablefeed.errors import TABLE, DataFileError, ObjectNotFoundError, Unsuppor
 from tablefeed.feed.snapshot.table_files import TableFiles
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.delta_plan import clustering_of
+from tablefeed.feed.write.kept_lines import KeptLines
 from tablefeed.model.actions import AddFile, DeletionVector, DomainMetadata, Metadata, Protocol
 
 if TYPE_CHECKING:
@@ -40,25 +42,21 @@ _KEPT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """The table after a restore. `domains` are those that change; `addition` and `removal` are the changed files."""
+    """The table after a restore. `domains` are those that change; `lines` are the adds and removes of files."""
 
     metadata: Metadata
     protocol: Protocol
     domains: tuple[DomainMetadata, ...]
-    addition: Addition
-    removal: Removal
+    added: FileCounts
+    removed: FileCounts
+    lines: KeptLines
     file_count: int
     size_bytes: int
-
-    def lines(self) -> Iterator[memoryview]:
-        """Gives the lines of the commit. Works only once."""
-        yield from self.addition.lines()
-        yield from self.removal.lines()
 
     @property
     def metrics(self) -> dict[str, int]:
         """The operationMetrics, by Delta-Spark's names."""
-        added, removed = self.addition.counts, self.removal.counts
+        added, removed = self.added, self.removed
         return {
             "tableSizeAfterRestore": self.size_bytes,
             "numOfFilesAfterRestore": self.file_count,
@@ -79,7 +77,8 @@ def restored(newest: Snapshot, earlier: Snapshot, *, now_ms: int) -> Restored:
     import pyarrow.compute as pc
 
     metadata, protocol = _described(newest, earlier)
-    addition, removal = Addition(), Removal(deletion_timestamp_ms=now_ms)
+    lines = KeptLines()
+    addition, removal = Addition(lines.keep), Removal(lines.keep, deletion_timestamp_ms=now_ms)
     live, wanted = _keys(newest), _keys(earlier)
     file_count = size_bytes = 0
     for batch in earlier.live_files(with_stats=True):
@@ -102,8 +101,9 @@ def restored(newest: Snapshot, earlier: Snapshot, *, now_ms: int) -> Restored:
         metadata=metadata,
         protocol=protocol,
         domains=() if clustered == clustering_of(newest) else (clustering_domain(clustered),),
-        addition=addition,
-        removal=removal,
+        added=addition.counts,
+        removed=removal.counts,
+        lines=lines,
         file_count=file_count,
         size_bytes=size_bytes,
     )
