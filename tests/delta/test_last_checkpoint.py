@@ -34,10 +34,10 @@ def test_the_checksum_of_the_protocols_sample_is_the_protocols() -> None:
     )
 
 
-def test_a_hint_has_the_version_the_number_of_actions_and_the_number_of_parts() -> None:
+def test_a_hint_has_the_version_the_numbers_of_actions_and_parts_and_the_bytes_of_all_files() -> None:
     data = b'{"version":10,"size":24,"parts":3,"sizeInBytes":100,"tags":{"a":"b"}}'
 
-    assert parse_last_checkpoint(data) == Hint(version=Version(10), action_count=24, part_count=3)
+    assert parse_last_checkpoint(data) == Hint(version=Version(10), action_count=24, part_count=3, size_bytes=100)
 
 
 def test_a_size_that_was_not_counted_is_not_said() -> None:

@@ -18,8 +18,9 @@ import pytest
 import tablefeed
 from support.commits import a_write, commit_files, still
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, add, live_paths, log_of, metadata, protocol, put, remove
+from support.logs import Action, a_log, add, live_paths, log_of, metadata, protocol, put, remove
 from support.memory_store import MemoryStore
+from tablefeed.delta.checkpoint.last_checkpoint import Hint
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.sorted_files import SortedFiles
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -58,7 +59,7 @@ def versions(log: TableLog, kind: LogFileKind) -> list[int]:
 
 
 def checkpoints(log: TableLog) -> list[int]:
-    return versions(log, LogFileKind.CHECKPOINT)
+    return [*versions(log, LogFileKind.CHECKPOINT), *versions(log, LogFileKind.CHECKPOINT_V2)]
 
 
 @pytest.mark.parametrize(
@@ -78,12 +79,8 @@ def test_a_checkpoint_is_due_at_each_multiple_of_the_interval_and_when_the_newes
     assert [version for version in (*due, *not_due) if is_due(version, newest, 10)] == due
 
 
-@pytest.mark.parametrize(
-    ("commits", "commit_bytes", "pays"), [(10, 625, True), (10, 624, False), (99, 1, False), (100, 1, True)]
-)
-def test_a_checkpoint_pays_when_a_sixteenth_of_its_bytes_or_a_hundred_commits_came_after_it(
-    commits: int, commit_bytes: int, *, pays: bool
-) -> None:
+def a_segment(commits: int, commit_bytes: int) -> LogSegment:
+    """`commits` of so many bytes after a checkpoint of 100,000 bytes in two parts."""
     parts = [
         LogFile(version=Version(7), kind=LogFileKind.CHECKPOINT, name=f"part {n}", size_bytes=50_000, modified_ms=0)
         for n in range(2)
@@ -92,18 +89,59 @@ def test_a_checkpoint_pays_when_a_sixteenth_of_its_bytes_or_a_hundred_commits_ca
         LogFile(version=Version(8 + n), kind=LogFileKind.COMMIT, name="", size_bytes=commit_bytes, modified_ms=0)
         for n in range(commits)
     ]
-
-    assert is_worthwhile(LogSegment(version=after[-1].version, checkpoint=tuple(parts), commits=tuple(after))) is pays
+    return LogSegment(version=after[-1].version, checkpoint=tuple(parts), commits=tuple(after))
 
 
 @pytest.mark.parametrize(
-    ("setting", "expected"), [({}, [10, 30]), ({"delta.checkpointInterval": "10"}, [10, 20, 30, 40])]
+    ("commits", "commit_bytes", "pays"), [(10, 625, True), (10, 624, False), (99, 1, False), (100, 1, True)]
+)
+def test_a_checkpoint_pays_when_a_sixteenth_of_its_bytes_or_a_hundred_commits_came_after_it(
+    commits: int, commit_bytes: int, *, pays: bool
+) -> None:
+    assert is_worthwhile(a_segment(commits, commit_bytes), None) is pays
+
+
+@pytest.mark.parametrize(
+    ("version", "size_bytes", "commit_bytes", "pays"),
+    [
+        (7, 1_000_000, 6_250, True),
+        (7, 1_000_000, 6_249, False),
+        (7, None, 625, True),
+        (7, 10, 624, False),
+        (6, 1_000_000, 625, True),
+        (8, 1_000_000, 625, True),
+    ],
+)
+def test_the_bytes_of_sidecars_count_where_the_hint_is_of_the_same_checkpoint(
+    version: int, size_bytes: int | None, commit_bytes: int, *, pays: bool
+) -> None:
+    hint = Hint(version=Version(version), size_bytes=size_bytes)
+
+    assert is_worthwhile(a_segment(10, commit_bytes), hint) is pays
+
+
+def test_no_hint_puts_a_checkpoint_off_beyond_a_hundred_commits() -> None:
+    assert is_worthwhile(a_segment(100, 1), Hint(version=Version(7), size_bytes=2**63 - 1))
+
+
+V2 = {"delta.checkpointPolicy": "v2"}
+OF_V2 = protocol(3, 7, readerFeatures=["v2Checkpoint"], writerFeatures=["v2Checkpoint"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "first", "expected"),
+    [
+        ({}, protocol(), [10, 30]),
+        ({"delta.checkpointInterval": "10"}, protocol(), [10, 20, 30, 40]),
+        (V2, OF_V2, [10, 30]),
+        ({**V2, "delta.checkpointInterval": "10"}, OF_V2, [10, 20, 30, 40]),
+    ],
 )
 def test_a_large_table_gets_a_checkpoint_when_it_pays_unless_the_table_sets_an_interval(
-    setting: dict[str, str], expected: list[int]
+    setting: dict[str, str], first: Action, expected: list[int]
 ) -> None:
     large, path = 25, "{:040d} of version {}".format
-    log = a_log(v0=[protocol(), metadata(configuration=setting), *(add(path(n, 0)) for n in range(3_000))])
+    log = a_log(v0=[first, metadata(configuration=setting), *(add(path(n, 0)) for n in range(3_000))])
     for version in range(1, 41):
         put(log.store, version, [add(path(n, version)) for n in range(3_000 if version == large else 1)])
         if version % 10 == 0:

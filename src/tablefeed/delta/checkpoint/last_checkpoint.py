@@ -20,11 +20,15 @@ from tablefeed.model.actions import Version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """The checkpoint of `version`. `action_count` None: not given; `part_count` None: not given, or one file."""
+    """The checkpoint of `version`. `action_count` and `size_bytes` None: not given; `part_count` None: also one file.
+
+    `size_bytes` is that of all files of the checkpoint, sidecars included.
+    """
 
     version: Version
     action_count: int | None = None
     part_count: int | None = None
+    size_bytes: int | None = None
 
 
 @functools.lru_cache(maxsize=16)  # the same bytes come until the next checkpoint; the checksum of a schema is slow
@@ -34,12 +38,12 @@ def parse_last_checkpoint(data: bytes) -> Hint | None:
         values = json.loads(data, object_pairs_hook=_without_doubles, parse_int=_Number, parse_float=_Number)
         if not isinstance(values, dict) or not _fits_its_checksum(values):
             return None
-        version, size, parts = (_whole(values.get(name)) for name in ("version", "size", "parts"))
+        version, size, parts, size_bytes = map(_whole, map(values.get, ("version", "size", "parts", "sizeInBytes")))
     except (ValueError, RecursionError):
         return None
     if version is None:
         return None
-    return Hint(version=Version(version), action_count=size, part_count=parts)
+    return Hint(version=Version(version), action_count=size, part_count=parts, size_bytes=size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import codec, features, names
-from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
+from tablefeed.delta.checkpoint.last_checkpoint import Hint, parse_last_checkpoint
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.partitioning import check_partition_columns
 from tablefeed.errors import (
@@ -96,6 +96,8 @@ class DeltaLog(TablePlace):
     hint_at_opening: bytes | None = None
     """`_last_checkpoint` as it was read to find out the table's format, empty where there was none. Only the first load
     uses it. An older hint costs a longer listing, and the listing shows every newer checkpoint."""
+    last_hint: Hint | None = None
+    """What `_last_checkpoint` said when it was last read, None where that was nothing. It may be outdated."""
     knows_ratified = False
     """Whether `store` has the commits that the catalog of the table has ratified, and no other (catalog_log.py)."""
 
@@ -264,7 +266,7 @@ class DeltaLog(TablePlace):
             data = self.store.read(f"{names.LOG_DIR}/{names.LAST_CHECKPOINT}") if data is None else data
         except StoreError:
             return None  # the hint only saves time: the listing has the checkpoints too
-        hint = parse_last_checkpoint(data)
+        self.last_hint = hint = parse_last_checkpoint(data)
         return hint.version if hint else None
 
     def _no_table(self) -> TableNotFoundError:

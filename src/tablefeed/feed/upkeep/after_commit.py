@@ -29,6 +29,7 @@ from tablefeed.model.actions import Commit, Version
 
 if TYPE_CHECKING:
     from tablefeed.delta.checkpoint.checksum_writer import FileCounts
+    from tablefeed.delta.checkpoint.last_checkpoint import Hint
 
 logger = logging.getLogger(__name__)
 
@@ -154,15 +155,19 @@ def is_due(version: int, newest_checkpoint: int | None, interval: int) -> bool:
     return version > newest and (version % interval == 0 or version - newest >= interval)
 
 
-def is_worthwhile(segment: LogSegment) -> bool:
+def is_worthwhile(segment: LogSegment, hint: Hint | None) -> bool:
     """Whether readers of `segment` have so much to read after its checkpoint that writing another one pays.
 
-    A checkpoint is written whole. At a fixed interval its cost for each commit grows with the table.
+    A checkpoint is written whole. At a fixed interval its cost for each commit grows with the table. `hint` is what
+    `_last_checkpoint` says: only there are the bytes of sidecars, which the listing of the log does not have.
     """
+    if len(segment.commits) >= MOST_COMMITS:
+        return True
     tail_bytes = sum(commit.size_bytes for commit in segment.commits)
-    return len(segment.commits) >= MOST_COMMITS or tail_bytes * SHARE >= sum(
-        part.size_bytes for part in segment.checkpoint
-    )
+    checkpoint_bytes = sum(part.size_bytes for part in segment.checkpoint)
+    if hint is not None and {part.version for part in segment.checkpoint} == {hint.version}:
+        checkpoint_bytes = max(checkpoint_bytes, hint.size_bytes or 0)
+    return tail_bytes * SHARE >= checkpoint_bytes
 
 
 def _ends_compaction(version: int, options: UpkeepOptions) -> bool:
@@ -203,7 +208,7 @@ def _look_after_delta(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
         newest = max((part.version for part in segment.checkpoint), default=None)
         interval = snapshot.properties.checkpoint_interval
         if is_due(snapshot.version, newest, interval) and (
-            snapshot.properties.sets_checkpoint_interval or is_worthwhile(segment)
+            snapshot.properties.sets_checkpoint_interval or is_worthwhile(segment, snapshot.log.last_hint)
         ):
             _checkpoint(snapshot, options)
 
