@@ -29,7 +29,7 @@ class Form(StrEnum):
 
 def adds_in_json(table: Path) -> Path:
     """A table whose files are all in JSON commits."""
-    _begin(table)
+    begin(table)
     for version in range(1, ADD_COMMITS + 1):
         first = (version - 1) * ADDS_PER_COMMIT
         _commit(table, version, (_add(n) for n in range(first, first + ADDS_PER_COMMIT)))
@@ -38,7 +38,7 @@ def adds_in_json(table: Path) -> Path:
 
 def large_checkpoint(table: Path, *, files: int = CHECKPOINT_FILES, form: Form = Form.ONE_FILE) -> Path:
     """A table whose `files` files are all in one checkpoint, with one commit of one more file after it."""
-    _begin(table, features=("v2Checkpoint",) if form is Form.SIDECARS else ())
+    begin(table, features=("v2Checkpoint",) if form is Form.SIDECARS else ())
     _commit(table, 1, [_add(files)])
     _checkpoint(table, version=1, files=files, form=form)
     _commit(table, 2, [_add(files + 1)])
@@ -53,7 +53,7 @@ def file_count(table: Path) -> int:
 
 def many_commits(table: Path) -> Path:
     """A table of many commits of one file each, with a checkpoint ten commits before the newest."""
-    _begin(table)
+    begin(table)
     for version in range(1, COMMITS + 1):
         _commit(table, version, [_add(version)])
     _checkpoint(table, version=CHECKPOINT_AT, files=CHECKPOINT_AT)
@@ -83,7 +83,14 @@ def of_corpus() -> dict[str, Path]:
     return {table.name: table} if table.is_dir() else {}
 
 
-def _begin(table: Path, features: Sequence[str] = ()) -> None:
+def commits(table: Path, versions: range, *, files: int) -> None:
+    """Commits `versions` of so many files each."""
+    for version in versions:
+        _commit(table, version, (_add(n) for n in range(version * files, (version + 1) * files)))
+
+
+def begin(table: Path, features: Sequence[str] = ()) -> None:
+    """Makes a table without files."""
     fields = [{"name": f"c{n}", "type": "long", "nullable": True, "metadata": {}} for n in range(COLUMNS)]
     fields.append({"name": "day", "type": "string", "nullable": True, "metadata": {}})
     metadata = {

@@ -77,7 +77,7 @@ def make_old_log(folder: Path) -> None:
 def old_log(folder: Path) -> dict[str, float]:
     """Plans and reads commits of one file as they come, at the end of a short log and of a long one, alternating."""
     tables = {after: workloads.log_table(folder, after) for after in (YOUNG, OLD)}
-    streams = {after: _Stream(LocalStore(str(table)), starting_version="latest") for after, table in tables.items()}
+    streams = {after: Stream(LocalStore(str(table)), starting_version="latest") for after, table in tables.items()}
     took_ms: dict[int, list[float]] = {after: [] for after in tables}
     data, newest = commits.small_file(_some_rows()), {after: _newest(table) for after, table in tables.items()}
     for stream in streams.values():
@@ -136,7 +136,7 @@ def make_snapshot(folder: Path, files: int = logs.CHECKPOINT_FILES, form: logs.F
 
 def snapshot(folder: Path) -> dict[str, float]:
     """Plans the initial snapshot of many files in batches, which are not read."""
-    stream = _Stream(LocalStore(str(folder / "snapshot")))
+    stream = Stream(LocalStore(str(folder / "snapshot")))
     took_ms, planned, first_cpu_s, begun_cpu_s = [], 0, 0.0, time.process_time()
     while True:
         begun = time.perf_counter()
@@ -173,7 +173,7 @@ def make_task(folder: Path) -> None:
 
 def task(folder: Path) -> dict[str, float]:
     """Reads the largest task of a batch of one large file."""
-    stream = _Stream(LocalStore(str(folder / "large")))
+    stream = Stream(LocalStore(str(folder / "large")))
     largest = max(stream.plan(), key=lambda task: sum((f.share or (0, 0))[1] or 0 for f in task.files))
     begun = time.perf_counter()
     rows = sum(batch.num_rows for batch in read_task(largest, stream.schema))
@@ -196,7 +196,7 @@ MEASURES: Mapping[str, Callable[[Path], dict[str, float]]] = {
 }
 
 
-class _Stream:
+class Stream:
     """A stream as the Spark source plans it; it stands behind what was planned last."""
 
     def __init__(self, store: Store, *, starting_version: int | Literal["latest"] | None = None) -> None:
@@ -241,7 +241,7 @@ class _Counted:
 def _idle_look(inner: Store) -> tuple[float, float]:
     """The microseconds and the requests of one look."""
     store = _Counted(inner)
-    stream = _Stream(cast("Store", store), starting_version="latest")
+    stream = Stream(cast("Store", store), starting_version="latest")
     for _ in range(LOOKS // 10):
         stream.look()
     since, begun = store.requests, time.perf_counter()
