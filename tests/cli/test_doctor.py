@@ -1,0 +1,171 @@
+"""doctor: each finding on a table that has it, with its remedy; and none on a table that is well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+
+import tablefeed
+from support.command_line import Ran, run
+
+IDS = pa.schema([("id", pa.int64())])
+
+
+def found(done: Ran) -> dict[str, dict[str, Any]]:  # Any: JSON
+    return {each["topic"]: each for each in done.records}
+
+
+def test_a_table_that_is_well_has_no_problem_and_no_warning_but_of_what_it_lacks(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+
+    done = run("doctor", tmp_path, "--files", "--json")
+
+    assert done.code == 0
+    statuses = {topic: each["status"] for topic, each in found(done).items()}
+    assert statuses.pop("change feed") == "warning"
+    assert set(statuses.values()) == {"ok"}
+    assert {*statuses} == {
+        *("log", "read", "stream", "write", "Delta JAR", "delta-rs", "checkpoint", "clocks", "files", "data files")
+    }
+
+
+def test_commits_that_stop_a_stream_are_named_with_the_options(orders: Path) -> None:
+    done = run("doctor", orders)
+
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert done.code == 0
+    assert any(line.startswith("warning stream") and "version 3 (DELETE)" in line for line in lines)
+    assert any("readChangeFeed=true" in line for line in lines)
+    assert "ok change feed commits record the changes of rows" in lines
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"delta.feature.typeWidening": "supported"}, "does not read tables with typeWidening"),
+        ({"delta.enableRowTracking": "true"}, "does not write tables with domainMetadata, rowTracking"),
+        ({"delta.columnMapping.mode": "name"}, "to_pyarrow_table gives nulls"),
+    ],
+)
+def test_what_delta_rs_cannot_do_is_said(properties: dict[str, str], said: str, tmp_path: Path) -> None:
+    tablefeed.create(tmp_path, IDS, properties=properties)
+
+    finding = found(run("doctor", tmp_path, "--json"))["delta-rs"]
+
+    assert finding["status"] == "warning"
+    assert said in finding["text"]
+    assert finding["remedy"]
+
+
+@pytest.mark.parametrize("feature", ["typeWidening", "rowTracking", "inCommitTimestamp", "vacuumProtocolCheck"])
+def test_what_is_said_of_delta_rs_is_so(feature: str, tmp_path: Path) -> None:
+    rows = pa.table({"id": [1]})
+    tablefeed.create(tmp_path, IDS, properties={f"delta.feature.{feature}": "supported"})
+    tablefeed.append(tmp_path, rows)
+    text = found(run("doctor", tmp_path, "--json"))["delta-rs"]["text"]
+
+    assert feature in text
+    with pytest.raises(Exception, match="Unsupported"):
+        write_deltalake(str(tmp_path), rows, mode="append")
+    if "does not read" in text:
+        with pytest.raises(Exception, match="Unsupported"):
+            pa.table(QueryBuilder().register("t", DeltaTable(str(tmp_path))).execute("select * from t"))
+    else:
+        assert DeltaTable(str(tmp_path)).to_pyarrow_table().num_rows == 1
+
+
+def test_a_table_that_we_cannot_write_is_a_problem_that_names_the_feature(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    log_file = tmp_path / "_delta_log" / f"{0:020d}.json"
+    lines = [json.loads(line) for line in log_file.read_text().splitlines()]
+    for line in lines:
+        if "protocol" in line:
+            line["protocol"] = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["collations"]}
+    log_file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    done = run("doctor", tmp_path, "--json")
+
+    assert done.code == 1
+    assert "collations" in found(done)["write"]["text"]
+    assert "version 4.4 does not know collations" in found(done)["Delta JAR"]["text"]
+
+
+def test_missing_commits_are_a_problem_although_the_table_can_be_read(tmp_path: Path) -> None:
+    for number in range(4):
+        tablefeed.append(tmp_path, pa.table({"id": [number]}))
+    tablefeed.checkpoint(tmp_path)
+    (tmp_path / "_delta_log" / f"{1:020d}.json").unlink()
+
+    done = run("doctor", tmp_path, "--json")
+
+    assert done.code == 1
+    assert found(done)["log"]["text"].startswith("versions 1 to 1 are missing")
+    assert found(done)["read"]["status"] == "ok"
+
+
+def test_a_table_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("{")
+
+    done = run("doctor", tmp_path, "--json")
+
+    assert (done.code, found(done)["read"]["status"]) == (1, "problem")
+
+
+def test_a_data_file_that_is_missing_or_of_another_size_is_a_problem(tmp_path: Path) -> None:
+    for number in range(2):
+        tablefeed.append(tmp_path, pa.table({"id": [number]}))
+    one, two = sorted(tmp_path.glob("*.parquet"))
+    one.unlink()
+    two.write_bytes(b"x")
+
+    done = run("doctor", tmp_path, "--files", "--json")
+
+    assert done.code == 1
+    assert f"{one.name} is missing" in found(done)["data files"]["text"]
+    assert f"{two.name} has 1 bytes" in found(done)["data files"]["text"]
+    assert run("doctor", tmp_path).code == 0
+
+
+def test_a_writer_whose_clock_is_ahead_is_named(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    log_file = tmp_path / "_delta_log" / f"{0:020d}.json"
+    lines = [json.loads(line) for line in log_file.read_text().splitlines()]
+    for line in lines:
+        if "commitInfo" in line:
+            line["commitInfo"]["timestamp"] += 3_600_000
+    log_file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    finding = found(run("doctor", tmp_path, "--json"))["clocks"]
+
+    assert finding["status"] == "warning"
+    assert finding["text"].startswith("version 0 says that it was made 35")
+
+
+def test_a_log_without_a_checkpoint_for_long_is_a_warning(tmp_path: Path) -> None:
+    tablefeed.create(tmp_path, IDS, properties={"delta.checkpointInterval": "1000"})
+    log = tmp_path / "_delta_log"
+    for version in range(1, 103):
+        (log / f"{version:020d}.json").write_text('{"commitInfo":{"timestamp":1,"operation":"WRITE"}}\n')
+
+    finding = found(run("doctor", tmp_path, "--json"))["checkpoint"]
+
+    assert (finding["status"], finding["remedy"]) == ("warning", "Run tablefeed checkpoint.")
+
+
+def test_a_table_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    assert run("doctor", tmp_path / "none").code == 3
+
+
+def test_an_indextables_table_is_for_tablefeed_alone(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}), table_format="indextables")
+
+    findings = found(run("doctor", tmp_path, "--json"))
+
+    assert (findings["read"]["status"], findings["write"]["status"]) == ("ok", "ok")
+    assert findings["Delta JAR"]["status"] == findings["delta-rs"]["status"] == "warning"
