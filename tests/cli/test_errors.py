@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tablefeed
 from support.command_line import run
 
 
@@ -69,3 +70,16 @@ def test_storage_options_of_the_environment_that_are_no_texts_are_refused_unseen
     assert done.err.splitlines()[-1] == (
         "Error: Invalid value for TABLEFEED_STORAGE_OPTIONS: must be a JSON object whose values are texts"
     )
+
+
+def test_each_warning_of_the_library_is_one_line(orders: Path) -> None:
+    tablefeed.checkpoint(orders)
+    (checkpoint,) = (orders / "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint.write_bytes(b"damaged")
+
+    done = run("checkpoint", orders)
+
+    assert done.code == 0
+    lines = done.err.splitlines()
+    assert lines
+    assert all(line.startswith("Warning: ") and checkpoint.name in line for line in lines)

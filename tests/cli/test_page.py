@@ -51,8 +51,8 @@ def test_each_command_is_on_the_page() -> None:
 
 
 def test_each_exit_code_is_on_the_page() -> None:
-    from tablefeed.cli import exits, main
+    from tablefeed.cli import exits
 
-    codes = {exits.DONE, exits.DIFFERENT, 2, exits.ERROR, exits.INTERRUPTED, exits.BROKEN_PIPE, main.DEFECT}
+    codes = {exits.DONE, exits.DIFFERENT, 2, exits.ERROR, exits.INTERRUPTED, exits.BROKEN_PIPE, exits.DEFECT}
 
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", _PAGE, re.MULTILINE)} == codes

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import resource
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +17,7 @@ import pytest
 import tablefeed
 from support.command_line import run, started
 from tablefeed.cli.commands import COMMANDS, overview
+from tablefeed.cli.main import main
 
 _HEAVY = ("pyarrow", "pyspark", "fsspec", "rich", "typer", "orjson")
 
@@ -78,3 +83,58 @@ def test_a_shell_gets_the_names_of_commands_to_complete() -> None:
     process = started(env={"_TABLEFEED_COMPLETE": "complete_bash", "COMP_WORDS": "tablefeed ch", "COMP_CWORD": "1"})
 
     assert b"changes" in process.communicate()[0].split()
+
+
+def test_the_installed_command_is_this_one() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert EntryPoint("tablefeed", project["scripts"]["tablefeed"], "console_scripts").load() is main
+    assert any("cli" in extra for extra in project["optional-dependencies"]["all"])
+
+
+def test_long_work_shows_its_progress_on_a_terminal_and_leaves_none_of_it_in_the_output(orders: Path) -> None:
+    ours, theirs = pty.openpty()
+    terminal = {"TERM": "xterm"}
+    try:
+        command = [sys.executable, "-m", "tablefeed", "cat", str(orders)]
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=theirs, check=True, env={**os.environ, **terminal}
+        )
+        os.set_blocking(ours, False)
+        shown = os.read(ours, 100_000)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+    assert b" rows" in shown
+    assert len(done.stdout.splitlines()) == 4
+    assert all(line.startswith(b"{") for line in done.stdout.splitlines())
+
+
+def test_without_typer_the_command_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError(name='typer')")
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    process = started("inspect", "t", env={"PYTHONPATH": path})
+    _, err = process.communicate()
+
+    assert process.returncode == 3
+    assert err.decode().splitlines() == [
+        'The command line needs typer and rich. Install them: pip install "tablefeed[cli]"'
+    ]
+
+
+def test_colours_are_for_terminals_without_no_color(orders: Path) -> None:
+    def seen(**environment: str) -> bytes:
+        ours, theirs = pty.openpty()
+        try:
+            command = [sys.executable, "-m", "tablefeed", "log", str(orders), "--oneline", "-n", "1"]
+            kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+            subprocess.run(command, stdout=theirs, check=True, env={**kept, **environment})
+            return os.read(ours, 100_000)
+        finally:
+            os.close(ours)
+            os.close(theirs)
+
+    assert b"\x1b[33m3\x1b[0m 20" in seen()
+    assert b"\x1b" not in seen(NO_COLOR="1")
+    assert "\x1b" not in run("log", orders, "--oneline").out

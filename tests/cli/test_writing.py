@@ -117,7 +117,8 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_is_written(
     assert sorted(orders.rglob("*")) == before
 
 
-def test_ctrl_c_during_a_write_leaves_no_commit_and_no_file(orders: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_write_that_is_interrupted_leaves_no_commit_and_no_file(number: int, code: int, orders: Path) -> None:
     before = sorted(orders.rglob("*"))
     many = pa.table({"id": range(400_000), "name": ["n" * 50] * 400_000, "day": pa.array([1] * 400_000, pa.date32())})
     stream = pa.BufferOutputStream()
@@ -130,9 +131,9 @@ def test_ctrl_c_during_a_write_leaves_no_commit_and_no_file(orders: Path) -> Non
         assert process.stderr is not None
         process.stdin.write(data[: len(data) - 1000])  # it waits for the rest
         process.stdin.flush()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
 
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=60) == code
         assert b"Traceback" not in process.stderr.read()
     assert sorted(orders.rglob("*")) == before
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tablefeed.cli.commands import COMMANDS, overview
-from tablefeed.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, plain_text, silence_stdout
+from tablefeed.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, plain_text, silence_stdout, warnings_shown
 from tablefeed.errors import TablefeedError
 
 
@@ -48,7 +48,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Runs a command. Errors of tables, interrupts and closed pipes become exit codes."""
         try:
-            result = super().invoke(ctx)
+            with warnings_shown():
+                result = super().invoke(ctx)
             sys.stdout.flush()
         except TablefeedError as error:
             typer.echo(f"Error: {plain_text(error)}", err=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from tablefeed.errors import OptionError, TablefeedError
@@ -13,6 +16,8 @@ DIFFERENT = 1
 """The command worked, and what it compared differs, or what it checked has a problem."""
 ERROR = 3
 """An error or a refusal of tablefeed. Code 2 is typer's, for wrong usage."""
+DEFECT = 70
+"""An error that nobody expected (EX_SOFTWARE of sysexits.h)."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 """The reader of the output closed it, as `head` does. A shell reports the same for a process that SIGPIPE ends."""
@@ -44,6 +49,22 @@ def plain_text(error: TablefeedError) -> str:
 
 def _replaced(old: str, new: str, text: str) -> str:
     return text.replace(old, new)
+
+
+class _Warnings(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"Warning: {' '.join(record.getMessage().split())}\n")
+
+
+@contextmanager
+def warnings_shown() -> Iterator[None]:
+    """Shows the warnings that tablefeed logs while the block runs, one line each."""
+    logger, handler = logging.getLogger("tablefeed"), _Warnings(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def silence_stdout() -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from tablefeed.cli.commands import overview
+from tablefeed.cli.exits import DEFECT, ERROR, INTERRUPTED
 
 _COMPLETION = "_TABLEFEED_COMPLETE"
 """Set where a shell asks for completions, as typer names it."""
-
-
-DEFECT = 70
-"""The exit code for an error that nobody expected (EX_SOFTWARE of sysexits.h)."""
 
 
 def main() -> None:
@@ -21,10 +19,19 @@ def main() -> None:
         sys.stdout.write(overview())
         return
     try:
+        # Ends the program as Ctrl-C does: what is half-written is deleted.
+        signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+        _run()
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+
+
+def _run() -> None:
+    try:
         import typer  # noqa: F401
     except ModuleNotFoundError:
         sys.stderr.write('The command line needs typer and rich. Install them: pip install "tablefeed[cli]"\n')
-        raise SystemExit(3) from None
+        raise SystemExit(ERROR) from None
     from tablefeed.cli.app import app
 
     try:

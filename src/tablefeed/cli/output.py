@@ -40,11 +40,15 @@ def _plain(value: object) -> Any:  # Any: JSON
         case datetime() if value.tzinfo is None:
             return value.isoformat()
         case Mapping():
-            return {key if isinstance(key, str) else cell(key): _plain(each) for key, each in value.items()}
+            return {_key(key): _plain(each) for key, each in value.items()}
         case list() | tuple() | set() | frozenset():
             return [_plain(each) for each in value]
         case _:
             return value
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else json_line(key).strip('"')
 
 
 def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
@@ -56,13 +60,11 @@ def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
             typer.echo(f"{styled(label, bold=True)}{printable(str(line))}".rstrip())
 
 
-def aligned(names: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+def aligned(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """Gives the lines of a table with a header. Numbers are on the right."""
     cells = [[cell(value) for value in row] for row in rows]
     values = list(rows) if isinstance(rows, list) else []
-    right = [
-        bool(values) and all(isinstance(row[i], int | float | Decimal) for row in values) for i in range(len(names))
-    ]
+    right = [bool(values) and all(isinstance(row[i], int | float | Decimal) for row in rows) for i in range(len(names))]
     widths = [max(map(len, column)) for column in zip([*map(printable, names)], *cells, strict=True)]
     return [
         "  ".join(

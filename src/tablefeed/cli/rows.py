@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from tablefeed.cli.output import aligned, json_line
+from tablefeed.cli.progress import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,24 +80,21 @@ def chosen_format(given: RowFormat | None, output: Path | None, *, as_json: bool
     return given
 
 
-def write_rows(reader: pa.RecordBatchReader, shape: RowFormat, *, output: Path | None, limit: int | None) -> int:
-    """Writes the rows of `reader`, at most `limit`, and gives their number."""
+def write_rows(reader: pa.RecordBatchReader, shape: RowFormat, *, output: Path | None, limit: int | None) -> None:
+    """Writes the rows of `reader`, at most `limit`. Shows their number meanwhile, unless a terminal shows the rows."""
     batches = reader if limit is None else _first(reader, limit)
-    counted = _Counted(batches)
-    with _opened(output) as sink:
-        _WRITERS[shape](counted, reader.schema, sink)
-    return counted.rows
+    if output is None and sys.stdout.isatty():
+        with _stdout() as sink:
+            _WRITERS[shape](batches, reader.schema, sink)
+        return
+    with counted("written") as on_rows, _opened(output) as sink:
+        _WRITERS[shape](_noted(batches, on_rows), reader.schema, sink)
 
 
-class _Counted:
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        self.rows = 0
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._batches:
-            self.rows += batch.num_rows
-            yield batch
+def _noted(batches: Iterable[pa.RecordBatch], on_rows: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch
+        on_rows(batch.num_rows)
 
 
 def _first(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
@@ -153,6 +151,8 @@ def _column(column: pa.Array) -> list[Any]:
 
     try:
         return cast("list[Any]", column.to_pylist(maps_as_pydicts="lossy"))
+    except TypeError:  # the keys of a map are no keys of a dict: its entries are pairs
+        return cast("list[Any]", column.to_pylist())
     except (ValueError, OverflowError, pa.ArrowException):
         return cast("list[Any]", column.cast(pa.string()).to_pylist())
 

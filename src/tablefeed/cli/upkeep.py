@@ -11,6 +11,7 @@ import tablefeed
 from tablefeed.cli.arguments import AsJson, StorageOptions, TableName, storage
 from tablefeed.cli.outcomes import print_checkpointed, print_outcome, print_vacuumed
 from tablefeed.cli.output import aligned, moment, print_json
+from tablefeed.cli.progress import working
 
 if TYPE_CHECKING:
     from tablefeed import Consumer
@@ -35,7 +36,9 @@ def optimize(
     Example: tablefeed optimize /lake/orders --target-size 256m
     """
     size_bytes = None if target_size is None else _size_bytes(target_size)
-    done = tablefeed.optimize(table, where=where, target_size_bytes=size_bytes, storage_options=storage(storage_option))
+    options = storage(storage_option)
+    with working("merging files"):
+        done = tablefeed.optimize(table, where=where, target_size_bytes=size_bytes, storage_options=options)
     print_outcome(done, as_json=as_json)
 
 
@@ -63,13 +66,15 @@ def vacuum(
 
     Example: tablefeed vacuum /lake/orders
     """
-    done = tablefeed.vacuum(
-        table,
-        dry_run=not delete,
-        retention_hours=retention_hours,
-        allow_short_retention=allow_short_retention,
-        storage_options=storage(storage_option),
-    )
+    options = storage(storage_option)
+    with working("looking for files"):
+        done = tablefeed.vacuum(
+            table,
+            dry_run=not delete,
+            retention_hours=retention_hours,
+            allow_short_retention=allow_short_retention,
+            storage_options=options,
+        )
     print_vacuumed(done, as_json=as_json)
 
 
@@ -84,7 +89,9 @@ def checkpoint(
 
     Example: tablefeed checkpoint /lake/orders
     """
-    done = tablefeed.checkpoint(table, clean_up=clean_up, storage_options=storage(storage_option))
+    options = storage(storage_option)
+    with working("writing the checkpoint"):
+        done = tablefeed.checkpoint(table, clean_up=clean_up, storage_options=options)
     print_checkpointed(done, as_json=as_json)
 
 

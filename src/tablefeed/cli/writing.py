@@ -11,7 +11,7 @@ from tablefeed.cli.arguments import AsJson, StorageOptions, TableName, storage
 from tablefeed.cli.arguments import names as names_in
 from tablefeed.cli.incoming import InputFormat, opened_rows
 from tablefeed.cli.outcomes import print_outcome
-from tablefeed.cli.progress import counted
+from tablefeed.cli.progress import counted, working
 
 Files = Annotated[
     list[str],
@@ -75,9 +75,9 @@ def delete(
 
     Example: tablefeed delete /lake/orders "id = 5"
     """
-    done = tablefeed.delete(
-        table, where, app_id=app_id, txn_version=txn_version, storage_options=storage(storage_option)
-    )
+    options = storage(storage_option)
+    with working("deleting rows"):
+        done = tablefeed.delete(table, where, app_id=app_id, txn_version=txn_version, storage_options=options)
     print_outcome(done, as_json=as_json)
 
 
@@ -156,16 +156,19 @@ def replicate(
 
     Example: tablefeed replicate /lake/orders /backup/orders --verify
     """
-    done = tablefeed.replicate(
-        source,
-        target,
-        starting_version=starting_version,
-        until=until,
-        verify=verify,
-        resync=resync,
-        by_rows=by_rows,
-        consumer_id=consumer_id,
-        storage_options=storage(storage_option),
-        target_storage_options=storage(target_storage_option) if target_storage_option else None,
-    )
+    options = storage(storage_option)
+    to = storage(target_storage_option) if target_storage_option else None
+    with working("copying"):
+        done = tablefeed.replicate(
+            source,
+            target,
+            starting_version=starting_version,
+            until=until,
+            verify=verify,
+            resync=resync,
+            by_rows=by_rows,
+            consumer_id=consumer_id,
+            storage_options=options,
+            target_storage_options=to,
+        )
     print_outcome(done, as_json=as_json)
