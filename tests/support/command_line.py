@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -42,7 +43,15 @@ def started(*arguments: object, **how: Any) -> subprocess.Popen[bytes]:  # Any: 
     """Starts a command as a process of its own, with its output in a pipe."""
     command = [sys.executable, "-m", "tablefeed", *map(str, arguments)]
     environment = {**os.environ, "NO_COLOR": "1", **how.pop("env", {})}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **how)
+    # a shell that starts the tests in the background ignores SIGINT, and its children would too
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **how,
+    )
 
 
 @contextmanager
