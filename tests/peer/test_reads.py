@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
@@ -150,6 +151,42 @@ def test_a_variant_is_the_jars(delta_spark: SparkSession, tmp_path: Path) -> Non
     assert told[0] == told[1]
     parts = tablefeed.open_table(tmp_path / "t").to_arrow().sort_by("id")["v"].to_pylist()
     assert [part is None for part in parts] == [False] * 5 + [True]
+
+
+SHREDDED_BY = {
+    "spark.sql.variant.writeShredding.enabled": "true",
+    "spark.sql.variant.forceShreddingSchemaForTest": "n DECIMAL(9,2), t STRING, l ARRAY<INT>, o STRUCT<x: LONG>",
+}
+
+
+def test_a_variant_that_the_jar_shredded_is_the_jars(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Fields have the type of their column, another type, or are absent, and some have no column."""
+    create = "CREATE TABLE {t} (id INT, v VARIANT) USING delta TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"
+    insert = (
+        "INSERT INTO {t} SELECT /*+ COALESCE(1) */ CAST(id AS INT), CASE "
+        "WHEN id % 25 = 7 THEN NULL WHEN id % 25 = 8 THEN parse_json('[1, {{\"n\": 2}}]') "
+        "ELSE to_variant_object(named_struct("
+        "'n', IF(id % 3 = 0, parse_json('null'), CAST(id * 1.25BD AS VARIANT)), "
+        "'t', IF(id % 4 = 0, CAST(id AS VARIANT), CAST(concat('text', id) AS VARIANT)), "
+        "'l', parse_json(IF(id % 5 = 0, '[1, null, \"x\"]', '[1, 2]')), "
+        "'o', IF(id % 6 = 0, parse_json('{{}}'), to_variant_object(named_struct('x', id, 'y', id))), "
+        "'more', parse_json(concat('{{\"k', id, '\": true}}')))) END FROM range(50)"
+    )
+    for name, value in SHREDDED_BY.items():
+        delta_spark.conf.set(name, value)
+    try:
+        run(delta_spark, tmp_path / "t", create, insert)
+    finally:
+        for name in SHREDDED_BY:
+            delta_spark.conf.unset(name)
+
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    typed = pq.read_schema(file).field("v").type.field("typed_value").type
+    assert sorted(field.name for field in typed) == ["l", "n", "o", "t"]
+    ours, theirs = (delta_spark.read.format(name).load(f"{tmp_path}/t") for name in ("tablefeed", "delta"))
+    told = [side.orderBy("id").selectExpr("id", "to_json(v)").collect() for side in (ours, theirs)]
+    assert told[0] == told[1]
+    assert len(told[0]) == 50
 
 
 def fields(schema: StructType) -> list[dict[str, Any]]:  # Any: Spark's JSON
