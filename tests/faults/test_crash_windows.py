@@ -39,6 +39,7 @@ REPLACED_UNSEEN = "the answer to this put must be lost while the table is replac
 MADE_ANEW = "another process must make the table anew while the put is on its way (test_commit_below_cleaned_log)"
 UNREACHED: Mapping[str, str] = {
     "feed/api/follow.py:_commits:wait": "reads only, and waits for another process",
+    "feed/api/health.py:_files:stat": "reads only, for `tablefeed doctor`",
     "feed/commit/own_log.py:all_in_log_of:delete": REPLACED,
     "feed/commit/own_log.py:all_in_log_of:stat": REPLACED,
     "store/base.py:put_own:delete": REPLACED_UNSEEN,
