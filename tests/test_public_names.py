@@ -9,7 +9,9 @@ import sys
 import pytest
 
 import tablefeed
+import tablefeed.spark
 from tablefeed import errors
+from tablefeed._version import __version__
 
 FUNCTIONS = {
     "open_table": "(url, *, version, timestamp, storage_options)",
@@ -39,10 +41,10 @@ FUNCTIONS = {
     "track_history_column_list, track_history_except_column_list, storage_options)",
     "replicate": "(source, target, *, app_id, starting_version, until, verify, resync, consumer_id, by_rows, "
     "copy_files, storage_options, target_storage_options)",
-    "optimize": "(url, *, where, target_size_bytes, max_deleted_rows_ratio, storage_options)",
-    "checkpoint": "(url, *, clean_up, storage_options)",
+    "optimize": "(url, *, where, target_size_bytes, max_deleted_rows_ratio, storage_options, on_progress)",
+    "checkpoint": "(url, *, clean_up, storage_options, on_progress)",
     "consumers": "(url, storage_options, *)",
-    "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention)",
+    "vacuum": "(url, *, retention_hours, dry_run, storage_options, allow_short_retention, on_progress)",
 }
 
 REQUIRED = {"merge": {"on"}, "apply_changes": {"keys"}, "apply_changes_from_snapshot": {"keys"}}
@@ -58,6 +60,7 @@ TABLE = {
     "files",
     "to_batches",
     "to_arrow",
+    "to_pandas",
     "history",
     "commits",
     "txn_version",
@@ -103,6 +106,7 @@ def test_the_public_names_are_these_and_in_order() -> None:
         "Committed",
         "AlreadyApplied",
         "Optimized",
+        "Progress",
         "Replicated",
         "Vacuumed",
         "Checkpointed",
@@ -117,7 +121,14 @@ def test_the_root_of_all_errors_is_a_public_name() -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error_like_any_modules() -> None:
     with pytest.raises(AttributeError, match="module 'tablefeed' has no attribute 'no_such_name'"):
-        tablefeed.no_such_name  # noqa: B018
+        # `make lint` fails if mypy does not see that the name is wrong: the comment would then be needless.
+        tablefeed.no_such_name  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_names_that_are_not_imported_yet_are_listed_and_so_is_the_version() -> None:
+    assert {*tablefeed.__all__, "__version__", "errors"} <= {*dir(tablefeed)}
+    assert {*tablefeed.spark.__all__} <= {*dir(tablefeed.spark)}
+    assert tablefeed.__version__ == __version__
 
 
 def test_the_package_imports_nothing_heavy_until_a_name_is_used() -> None:

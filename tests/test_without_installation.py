@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tablefeed._version import VERSION
+from tablefeed._version import __version__
 
 _SRC = Path(__file__).parents[1] / "src"
 
@@ -73,7 +73,7 @@ def test_every_module_can_be_imported_from_a_zip(path: list[Path]) -> None:
 
 
 def test_a_table_of_each_format_is_made_and_appended_to_from_a_zip(path: list[Path], tmp_path: Path) -> None:
-    assert run(_APPEND, path, str(tmp_path)).splitlines() == ["[0, 1]", "[0, 1]", f"tablefeed/{VERSION}"]
+    assert run(_APPEND, path, str(tmp_path)).splitlines() == ["[0, 1]", "[0, 1]", f"tablefeed/{__version__}"]
 
 
 def test_a_zip_says_that_the_package_is_typed(path: list[Path]) -> None:

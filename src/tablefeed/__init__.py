@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tablefeed.errors import TablefeedError
 
 if TYPE_CHECKING:
+    from tablefeed._version import __version__ as __version__
     from tablefeed.feed.api.append import append
     from tablefeed.feed.api.appends import appends
     from tablefeed.feed.api.changes import changes
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuum
     from tablefeed.model.actions import Commit, CommitInfo
     from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized, Replicated
+    from tablefeed.model.progress import Progress
 
 __all__ = [
     "AlreadyApplied",
@@ -40,6 +42,7 @@ __all__ = [
     "Delete",
     "Insert",
     "Optimized",
+    "Progress",
     "Replicated",
     "Table",
     "TablefeedError",
@@ -66,6 +69,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "__version__": "tablefeed._version",
     "AlreadyApplied": "tablefeed.model.outcome",
     "Delete": "tablefeed.feed.rows.merge_clauses",
     "Insert": "tablefeed.feed.rows.merge_clauses",
@@ -77,6 +81,7 @@ _HOMES = {
     "Consumer": "tablefeed.feed.upkeep.consumers",
     "Consumers": "tablefeed.feed.upkeep.consumers",
     "Optimized": "tablefeed.model.outcome",
+    "Progress": "tablefeed.model.progress",
     "Replicated": "tablefeed.model.outcome",
     "Table": "tablefeed.feed.api.table",
     "Vacuumed": "tablefeed.feed.upkeep.vacuum",
@@ -104,10 +109,15 @@ _HOMES = {
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
-def __getattr__(name: str) -> Any:
-    # Any: a module's attribute is what its home says it is; type checkers read the imports above.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+
+if not TYPE_CHECKING:  # a type checker that sees this function accepts every name; it reads the imports above
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+
+        return getattr(importlib.import_module(_HOMES[name]), name)

@@ -264,4 +264,4 @@ def test_a_name_that_is_not_there_is_an_attribute_error_like_any_modules() -> No
     import tablefeed.spark
 
     with pytest.raises(AttributeError, match=r"module 'tablefeed\.spark' has no attribute 'NoSuchName'"):
-        tablefeed.spark.NoSuchName  # noqa: B018
+        tablefeed.spark.NoSuchName  # type: ignore[attr-defined]  # noqa: B018

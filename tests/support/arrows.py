@@ -42,12 +42,12 @@ HOUSE: Mapping[str, Room] = {
     "data": Room(rooms=_names("errors model indextables"), packages=_names("pyarrow pyroaring duckdb sqlglot tantivy")),
     "feed": Room(
         rooms=_names("_version errors model log delta indextables catalog store data"),
-        packages=_names("pyarrow orjson pyroaring sqlglot"),
+        packages=_names("pyarrow orjson pyroaring sqlglot pandas"),
     ),
     "spark": Room(
         rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow prometheus_client opentelemetry")
     ),
-    "tablefeed": Room(rooms=_names("errors model feed"), packages=_names("pyarrow")),
+    "tablefeed": Room(rooms=_names("_version errors model feed"), packages=_names("pyarrow")),
     "cli": Room(rooms=_names("_version errors model tablefeed feed"), packages=_names("typer rich orjson pyarrow")),
     "__main__": Room(rooms=_names("cli")),
     "pyspark_tablefeed": Room(rooms=_names("spark"), packages=_names("pyspark")),

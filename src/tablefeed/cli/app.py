@@ -67,9 +67,9 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pre
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer's callback
     if wanted:
-        from tablefeed._version import VERSION
+        from tablefeed._version import __version__
 
-        typer.echo(f"tablefeed {VERSION}")
+        typer.echo(f"tablefeed {__version__}")
         raise typer.Exit
 
 

@@ -37,8 +37,10 @@ def optimize(
     """
     size_bytes = None if target_size is None else _size_bytes(target_size)
     options = storage(storage_option)
-    with working("merging files"):
-        done = tablefeed.optimize(table, where=where, target_size_bytes=size_bytes, storage_options=options)
+    with working("merging files") as on_progress:
+        done = tablefeed.optimize(
+            table, where=where, target_size_bytes=size_bytes, storage_options=options, on_progress=on_progress
+        )
     print_outcome(done, as_json=as_json)
 
 
@@ -67,13 +69,14 @@ def vacuum(
     Example: tablefeed vacuum /lake/orders
     """
     options = storage(storage_option)
-    with working("looking for files"):
+    with working("looking for files") as on_progress:
         done = tablefeed.vacuum(
             table,
             dry_run=not delete,
             retention_hours=retention_hours,
             allow_short_retention=allow_short_retention,
             storage_options=options,
+            on_progress=on_progress,
         )
     print_vacuumed(done, as_json=as_json)
 
@@ -90,8 +93,8 @@ def checkpoint(
     Example: tablefeed checkpoint /lake/orders
     """
     options = storage(storage_option)
-    with working("writing the checkpoint"):
-        done = tablefeed.checkpoint(table, clean_up=clean_up, storage_options=options)
+    with working("writing the checkpoint") as on_progress:
+        done = tablefeed.checkpoint(table, clean_up=clean_up, storage_options=options, on_progress=on_progress)
     print_checkpointed(done, as_json=as_json)
 
 

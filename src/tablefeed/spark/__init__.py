@@ -22,10 +22,16 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    # Any: as in tablefeed. Imported when first used, because Spark's workers import this package and never need it.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
 
-    return getattr(importlib.import_module(f"tablefeed.spark.{_HOMES[name]}"), name)
+
+if not TYPE_CHECKING:  # as in tablefeed
+
+    def __getattr__(name: str) -> Any:
+        # Imported when first used, because Spark's workers import this package and never need it.
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+
+        return getattr(importlib.import_module(f"tablefeed.spark.{_HOMES[name]}"), name)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -18,6 +19,7 @@ from support.logs import TABLE_ID, a_log, add, col, commit_path, meta, metadata,
 from tablefeed import errors
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.snapshot.timeline import parse_timestamp
+from tablefeed.model.progress import Progress
 from tablefeed.store import LocalStore
 
 
@@ -180,6 +182,35 @@ def test_rows_come_as_batches_that_are_read_when_asked_for(orders: Path) -> None
 
     assert reader.schema.names == ["id", "day"]
     assert reader.read_all().num_rows == 0
+
+
+def test_duckdb_pyarrow_and_pandas_take_a_table_as_it_is(orders: Path) -> None:
+    table = tablefeed.open_table(orders)
+
+    twice = """SELECT a.id FROM "table" a JOIN "table" b ON a.id = b.id ORDER BY 1"""
+    assert duckdb.execute(twice).fetchall() == [(1,), (2,), (4,), (5,)]
+    assert pa.table(table) == table.to_arrow()
+    assert table.to_pandas(columns=["id"], filter="day = 'tue'").to_dict("list") == {"id": [4]}
+
+
+def test_a_table_is_streamed_to_what_takes_it_file_by_file(orders: Path) -> None:
+    table = tablefeed.open_table(orders, version=1)
+    reader = pa.RecordBatchReader.from_stream(table)
+    first = reader.read_next_batch()
+    for path in orders.rglob("*.parquet"):
+        path.unlink()
+
+    assert first.num_rows < 4
+    with pytest.raises(pa.ArrowInvalid, match=r"\[DELTA_FILE_NOT_FOUND\] The data file"):
+        reader.read_all()
+
+
+def test_a_long_read_tells_how_many_files_are_read_of_those_that_the_filter_leaves(orders: Path) -> None:
+    heard: list[Progress] = []
+
+    tablefeed.open_table(orders).to_arrow(filter="day >= 'tue'", on_progress=heard.append)
+
+    assert [str(each) for each in heard] == ["files read: 1 of 2", "files read: 2 of 2"]
 
 
 def test_an_unknown_column_is_refused_with_those_that_are_there(orders: Path) -> None:

@@ -134,6 +134,17 @@ def test_the_next_checkpoint_goes_on_from_the_one_before_tombstones_and_all() ->
     assert found == [("add", "b"), ("add", "d"), ("remove", "a"), ("remove", "c")]
 
 
+def test_the_caller_is_told_how_much_of_the_log_is_read_and_written() -> None:
+    log = log_of(a_store())
+    put(log.store, 0, [protocol(), metadata(), add("a"), add("b")])
+    put(log.store, 1, [remove("a")])
+    heard: list[str] = []
+
+    write_checkpoint(log.load(), CheckpointShape(), on_progress=lambda progress: heard.append(str(progress)))
+
+    assert heard[-3:] == ["log entries read: 2", "log entries written: 1 of 2", "log entries written: 2 of 2"]
+
+
 def test_no_row_group_has_both_live_files_and_tombstones() -> None:
     log = a_log(a_store(), v0=[protocol(), metadata(), add("a"), add("b"), add("c")], v1=[remove("b")])
 

@@ -29,6 +29,7 @@ from tablefeed.feed.upkeep import optimize as module
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.optimize import Folding, fold, fold_behind
 from tablefeed.model.outcome import Optimized
+from tablefeed.model.progress import Progress
 
 NOTHING = Optimized(version=None)
 
@@ -48,6 +49,26 @@ def five_files(table: Path, **more: Any) -> list[int]:
 
 
 # --- what becomes of the files ---------------------------------------------------------------------------------------
+
+
+def test_the_caller_is_told_how_many_files_are_merged_and_may_end_the_work(tmp_path: Path) -> None:
+    for n in range(4):
+        tablefeed.append(tmp_path, pa.table({"id": [n], "p": [n % 2]}), partition_by="p")
+    heard: list[str] = []
+
+    def stop(progress: Progress) -> None:
+        heard.append(str(progress))
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tablefeed.optimize(tmp_path, on_progress=stop)
+    left = sorted(tmp_path.rglob("*.parquet"))
+    tablefeed.optimize(tmp_path, on_progress=lambda progress: heard.append(str(progress)))
+
+    assert len(left) == 4  # what was merged is not left behind
+    assert heard[:2] == ["files merged: 0 of 4", "files merged: 2 of 4"]
+    assert heard[2:] == ["files merged: 0 of 4", "files merged: 2 of 4", "files merged: 4 of 4"]
 
 
 def test_small_files_of_a_partition_become_one_once_and_every_row_stays(tmp_path: Path) -> None:

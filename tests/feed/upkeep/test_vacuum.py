@@ -91,9 +91,11 @@ def test_an_old_file_that_nobody_names_goes_unless_it_is_a_dry_run_and_a_young_o
 
     assert names(tablefeed.vacuum(tmp_path, dry_run=True)) == ["p=a/part-2.parquet", "part-1.parquet"]
     assert (tmp_path / "part-1.parquet").exists()
-    outcome = tablefeed.vacuum(tmp_path)
+    heard: list[str] = []
+    outcome = tablefeed.vacuum(tmp_path, on_progress=lambda progress: heard.append(str(progress)))
 
     assert names(outcome) == ["p=a/part-2.parquet", "part-1.parquet"]
+    assert heard == ["files listed: 5", "files deleted: 2 of 2"]
     assert (outcome.file_count, outcome.size_bytes, outcome.dry_run) == (2, 12, False)
     assert [path.name for path in tmp_path.glob("part-?.parquet")] == ["part-3.parquet"]
     assert ids(tmp_path) == [0, 1]

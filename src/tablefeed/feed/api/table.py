@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.arguments import delivered, selected, text, whole_number
 from tablefeed.feed.scan.table_scan import table_scan
-from tablefeed.feed.scan.task import read_task
+from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.snapshot.timeline import file_times
 from tablefeed.model.actions import Commit, CommitInfo, Metadata, Protocol
 from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.progress import OnProgress, Progress
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -103,27 +105,53 @@ class Table:
         *,
         columns: Sequence[str] | None = None,
         filter: pc.Expression | str | None = None,  # noqa: A002
+        on_progress: OnProgress | None = None,
     ) -> pa.RecordBatchReader:
         """Gives the rows for which `filter` is true, with the columns in `columns`, in that order; None: all.
 
         `filter` is a pyarrow expression, or a predicate in Spark's SQL, which needs `tablefeed[where]`.
         Files that the log's partition values and statistics rule out are not opened. Of the others, only the columns in
-        `columns` and `filter` are read; all columns where those in `filter` cannot be determined.
+        `columns` and `filter` are read; all columns where those in `filter` cannot be determined. `on_progress` is
+        called after each file; for their number, the list of files is then read twice.
         """
         from tablefeed.feed.scan.arrow_filter import checked_filter
 
         wanted = selected(self.schema, columns, url=self._log.url)
         row_filter = checked_filter(filter, self.schema, url=self._log.url)
-        return delivered(partial(self._rows, row_filter=row_filter), wanted, row_filter, url=self._log.url)
+        return delivered(
+            partial(self._rows, row_filter=row_filter, on_progress=on_progress), wanted, row_filter, url=self._log.url
+        )
 
     def to_arrow(
         self,
         *,
         columns: Sequence[str] | None = None,
         filter: pc.Expression | str | None = None,  # noqa: A002
+        on_progress: OnProgress | None = None,
     ) -> pa.Table:
-        """Gives the rows as one table, in memory."""
-        return self.to_batches(columns=columns, filter=filter).read_all()
+        """Gives the rows of `to_batches` as one table, in memory."""
+        return self.to_batches(columns=columns, filter=filter, on_progress=on_progress).read_all()
+
+    def to_pandas(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | str | None = None,  # noqa: A002
+        on_progress: OnProgress | None = None,
+    ) -> pd.DataFrame:
+        """Gives the rows of `to_batches` as a DataFrame of pandas, in memory. Raises ImportError without pandas."""
+        import pandas as pd
+
+        frame = self.to_batches(columns=columns, filter=filter, on_progress=on_progress).read_pandas()
+        assert isinstance(frame, pd.DataFrame)  # noqa: S101 - pyarrow has no types
+        return frame
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Gives the rows as a stream to programs that know Arrow's PyCapsule interface: DuckDB, Polars, pyarrow.
+
+        Each call begins anew. A file is read when the stream comes to it.
+        """
+        return self.to_batches().__arrow_c_stream__(requested_schema)
 
     def history(self, limit: int | None = None) -> Iterator[CommitInfo]:
         """Gives each commit's info, the newest first, at most `limit` (None: all). Unknown fields are kept.
@@ -162,18 +190,24 @@ class Table:
             commit = required_commit(self._log, log_file)
             yield commit, times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
 
-    def _rows(self, schema: pa.Schema, row_filter: RowFilter | None) -> Iterator[pa.RecordBatch]:
+    def _rows(
+        self, schema: pa.Schema, row_filter: RowFilter | None, on_progress: OnProgress | None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of the files that may have rows that pass `row_filter`. The rows are not filtered here."""
         from tablefeed.delta.columns import to_add_files
 
         scan = table_scan(self._snapshot)
-        if row_filter is None:
-            files = self._snapshot.live_files()
-        else:
-            from tablefeed.feed.scan.pruning import Pruner
+        total = None if on_progress is None else sum(batch.num_rows for batch in self._files(scan, row_filter))
+        adds = (add for batch in self._files(scan, row_filter) for add in to_add_files(batch))
+        for done, add in enumerate(adds, start=1):
+            yield from read_task(scan.of([add]), schema, store=self._log.store)
+            if on_progress is not None:
+                on_progress(Progress(step="files read", done=done, total=total))
 
-            pruner = Pruner(row_filter, schema=self._snapshot.schema, columns=scan.columns)
-            files = pruner.matching(self._snapshot.live_files(with_stats=True, asked=row_filter.predicate))
-        for batch in files:
-            for add in to_add_files(batch):
-                yield from read_task(scan.of([add]), schema, store=self._log.store)
+    def _files(self, scan: ScanTask, row_filter: RowFilter | None) -> Iterator[pa.RecordBatch]:
+        if row_filter is None:
+            return self._snapshot.live_files()
+        from tablefeed.feed.scan.pruning import Pruner
+
+        pruner = Pruner(row_filter, schema=self._snapshot.schema, columns=scan.columns)
+        return pruner.matching(self._snapshot.live_files(with_stats=True, asked=row_filter.predicate))

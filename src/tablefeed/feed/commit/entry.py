@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tablefeed._version import VERSION
+from tablefeed._version import __version__
 from tablefeed.delta import names, row_tracking
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.delta.commit_info import (
@@ -36,7 +36,7 @@ from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Commit, DomainMetadata, Metadata, RemoveFile, Txn, Version
 
-ENGINE = f"tablefeed/{VERSION}"
+ENGINE = f"tablefeed/{__version__}"
 """commitInfo's engineInfo."""
 
 

@@ -29,6 +29,7 @@ from tablefeed.indextables import names as index_names
 from tablefeed.indextables.log import protocol as index_protocol
 from tablefeed.log.segment import LogSegment, whole_checkpoints
 from tablefeed.model.actions import Version
+from tablefeed.model.progress import OnProgress, unreported
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,11 @@ class Checkpointed:
 
 
 def checkpoint(
-    url: str | os.PathLike[str], *, clean_up: bool = False, storage_options: Mapping[str, str] | None = None
+    url: str | os.PathLike[str],
+    *,
+    clean_up: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Checkpointed:
     """Writes a checkpoint of the newest version of the table at `url`. No row changes.
 
@@ -61,20 +66,24 @@ def checkpoint(
     deleted from the log. For a Delta table its properties decide which. For an IndexTables table these are commits
     after 30 days, states after 168 hours, and manifests that no state names after 24 hours; the newest two versions
     stay, and so does everything that a kept version is read from. Versions that a consumer has still to read stay too.
+    `on_progress` is called while the checkpoint of a Delta table is written; an error that it raises ends the work.
 
     Raises UnsupportedFeatureError for a table that cannot be written here, or whose readers may not know states,
     LogError for an IndexTables table that is still at version 0, and StoreError.
     """
     log = open_log(location(url), store_options(storage_options))
     cleans = switch(clean_up, argument="clean_up")
-    return checkpointed(log, clean_up=cleans, now_ms=time.time_ns() // 1_000_000)
+    now_ms = time.time_ns() // 1_000_000
+    return checkpointed(log, clean_up=cleans, now_ms=now_ms, on_progress=on_progress or unreported)
 
 
-def checkpointed(log: DeltaLog | IndexTablesLog, *, clean_up: bool, now_ms: int) -> Checkpointed:
+def checkpointed(
+    log: DeltaLog | IndexTablesLog, *, clean_up: bool, now_ms: int, on_progress: OnProgress = unreported
+) -> Checkpointed:
     """Does `checkpoint` on an open log at a given time."""
     snapshot = log.load()
     if isinstance(snapshot, DeltaSnapshot):
-        written = _checkpoint(snapshot)
+        written = _checkpoint(snapshot, on_progress)
         cleaned = delta_cleanup.clean_up(snapshot, now_ms=now_ms) if clean_up else Cleaned()
     else:
         from tablefeed.feed.upkeep import index_cleanup
@@ -91,7 +100,7 @@ def checkpointed(log: DeltaLog | IndexTablesLog, *, clean_up: bool, now_ms: int)
 
 
 @naming_its_table
-def _checkpoint(snapshot: DeltaSnapshot) -> bool:
+def _checkpoint(snapshot: DeltaSnapshot, on_progress: OnProgress) -> bool:
     # A table that may not be written may not get a checkpoint either.
     features.check_writable(snapshot.protocol, snapshot.metadata, removes=False)
     log, version = snapshot.log, snapshot.version
@@ -102,7 +111,7 @@ def _checkpoint(snapshot: DeltaSnapshot) -> bool:
     if not wants_v2(snapshot) and log.store.exists(f"{log.directory}/{name}"):
         _warn_of_taken_name(log, name)
         return False
-    write_checkpoint(snapshot, CheckpointShape())
+    write_checkpoint(snapshot, CheckpointShape(), on_progress=on_progress)
     return True
 
 

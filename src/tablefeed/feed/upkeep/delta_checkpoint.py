@@ -48,6 +48,7 @@ from tablefeed.log.replay import reconciled
 from tablefeed.log.segment import Checkpoint, LogSegment
 from tablefeed.model.actions import Facts, Version
 from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.progress import OnProgress, Progress, unreported
 from tablefeed.model.schema import Struct
 from tablefeed.store import Store, Within
 
@@ -73,11 +74,16 @@ class CheckpointShape:
 
 
 def write_checkpoint(
-    snapshot: DeltaSnapshot, shape: CheckpointShape, *, before_step: Callable[[], None] = lambda: None
+    snapshot: DeltaSnapshot,
+    shape: CheckpointShape,
+    *,
+    before_step: Callable[[], None] = lambda: None,
+    on_progress: OnProgress = unreported,
 ) -> FileCounts:
     """Writes the checkpoint of the snapshot's version, points `_last_checkpoint` to it; gives the live files' counts.
 
-    `before_step` is called before each step: a batch of files, or work of a few milliseconds.
+    `before_step` is called before each step: a batch of files, or work of a few milliseconds. `on_progress` is told how
+    many entries of files were read and written; of a part, how many of that part.
 
     Tombstones and transaction identifiers that had expired when the version was committed are left out. So the content
     depends on the log alone, and two writers of one checkpoint write the same rows. Raises LogError where the log
@@ -89,7 +95,7 @@ def write_checkpoint(
         stored_schema(snapshot.schema, mapping_mode(snapshot.properties))  # refuses two columns of one physical name
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, snapshot.schema)
     with SortedFiles(FILE_COLUMNS) as files, all_in_log_of(snapshot) as within:
-        counts, now_ms = _collect(snapshot, files, before_step)
+        counts, now_ms = _collect(snapshot, files, before_step, on_progress)
         before_step()
         write = _Writing(
             store=log.store,
@@ -99,6 +105,7 @@ def write_checkpoint(
             facts=_unexpired(snapshot.facts, now_ms),
             files=files,
             before_step=before_step,
+            on_progress=on_progress,
         )
         written = write.v2(version) if wants_v2(snapshot) else write.classic(version, parts=not _knows_v2(snapshot))
         before_step()
@@ -152,7 +159,9 @@ def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
     return True
 
 
-def _collect(snapshot: DeltaSnapshot, files: SortedFiles, before_step: Callable[[], None]) -> tuple[FileCounts, int]:
+def _collect(
+    snapshot: DeltaSnapshot, files: SortedFiles, before_step: Callable[[], None], on_progress: OnProgress
+) -> tuple[FileCounts, int]:
     """Puts the version's live files and unexpired tombstones into `files`; gives their counts and the commit's time.
 
     The time is in ms. An earlier checkpoint that cannot be read is left out, as by any reader of the log.
@@ -170,6 +179,7 @@ def _collect(snapshot: DeltaSnapshot, files: SortedFiles, before_step: Callable[
             kept = batch.filter(pc.or_(batch["is_add"], is_young))
             tally.take(kept.filter(kept["is_add"]))
             files.add(kept)
+            on_progress(Progress(step="log entries read", done=files.count))
         return tally.result(), now_ms
 
     return snapshot.segments().read(collect)
@@ -217,6 +227,7 @@ class _Writing:
     facts: Facts
     files: SortedFiles
     before_step: Callable[[], None]
+    on_progress: OnProgress
 
     def classic(self, version: Version, *, parts: bool) -> WrittenCheckpoint:
         """V1 spec, in one file, or in parts to which Spark's hash of a row's path assigns it ("Multi-part checkpoint").
@@ -276,6 +287,7 @@ class _Writing:
     def _file_rows(
         self, schema: Struct, *, part: int = 0, part_count: int = 1, rows: int = _ROW_GROUP
     ) -> Iterator[pa.RecordBatch]:
+        done = 0
         for batch in self.files.batches(rows):
             if part_count > 1:
                 parts = [part_of(path, part_count) for path in batch["log_path"].to_pylist()]
@@ -286,6 +298,8 @@ class _Writing:
                 made = self.layout.file_rows(rows, schema)
                 self.before_step()
                 yield made
+                done += made.num_rows
+                self.on_progress(Progress(step="log entries written", done=done, total=self.files.count))
 
     def _put(self, name: str, schema: Struct, rows: Iterable[pa.RecordBatch]) -> tuple[int, int]:
         """Writes one Parquet file of the log; gives its size and time."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ from tablefeed.log.conflicts import WriteKind
 from tablefeed.log.replay import without_statistics
 from tablefeed.model.actions import AddFile
 from tablefeed.model.outcome import Committed, Optimized
+from tablefeed.model.progress import OnProgress, Progress, unreported
 
 if TYPE_CHECKING:
     from tablefeed.data.predicate import RowFilter
@@ -93,6 +94,7 @@ def optimize(
     target_size_bytes: int | None = None,
     max_deleted_rows_ratio: float = DELETED_SHARE,
     storage_options: Mapping[str, str] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Optimized:
     """Folds the small files of the table at `url` into files of about `target_size_bytes`; no row changes.
 
@@ -101,8 +103,9 @@ def optimize(
     Spark's SQL, or an expression of pyarrow's, over partition columns alone. The target is the table's
     `delta.targetFileSize`, or 1 GiB. The files that were folded stay on disk for readers of older versions, until
     `vacuum` deletes them. Rows are streamed; a large table gets several commits. Nothing is clustered, and clustered
-    files of other writers are not changed. Raises ConflictError where other commits keep changing the same files, else
-    as `append`.
+    files of other writers are not changed. `on_progress` is called as files are merged, and begins at 0 again where the
+    work is planned again. An error that it raises ends the work; commits that were made stay. Raises
+    ConflictError where other commits keep changing the same files, else as `append`.
     """
     log = open_maintained(location(url), store_options(storage_options))
     snapshot = log.load_for_files()
@@ -113,11 +116,19 @@ def optimize(
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise IllegalOptionError(option="max_deleted_rows_ratio", value=str(share), explain="must be from 0 to 1")
     rows, predicate = _partitions(where, snapshot)
-    return fold(snapshot, Folding(target_bytes=target, rows=rows, predicate=predicate, deleted_share=share))
+    folding = Folding(target_bytes=target, rows=rows, predicate=predicate, deleted_share=share)
+    return fold(snapshot, folding, on_progress=on_progress or unreported)
 
 
 @naming_its_table
-def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, around: Surroundings | None = None) -> Optimized:
+def fold(
+    snapshot: Snapshot,
+    folding: Folding,
+    *,
+    plans: int = PLANS,
+    around: Surroundings | None = None,
+    on_progress: OnProgress = unreported,
+) -> Optimized:
     """Folds the files of `snapshot`; plans again where other commits changed them, at most `plans` times in all.
 
     `around`: see `loop.commit`; None: the usual ones.
@@ -126,7 +137,7 @@ def fold(snapshot: Snapshot, folding: Folding, *, plans: int = PLANS, around: Su
     commits: list[Optimized] = []
     for left in range(plans - 1, -1, -1):
         try:
-            for done in _folded(snapshot, folding, around):
+            for done in _folded(snapshot, folding, around, on_progress):
                 commits.append(done)  # noqa: PERF402 - those before a conflict count
             break
         except ConflictError as conflict:
@@ -252,7 +263,7 @@ def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
 # --- the work ------------------------------------------------------------------------------------------------------
 
 
-def _folded(snapshot: Snapshot, folding: Folding, around: Surroundings) -> Iterator[Optimized]:
+def _folded(snapshot: Snapshot, folding: Folding, around: Surroundings, on_progress: OnProgress) -> Iterator[Optimized]:
     """Folds, and gives the outcome of each commit after it was made."""
     log = snapshot.log
     plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
@@ -265,9 +276,13 @@ def _folded(snapshot: Snapshot, folding: Folding, around: Surroundings) -> Itera
     columns = delta_columns(snapshot.schema, snapshot.metadata)
     files = _candidates(snapshot, folding, columns)
     state = snapshot
-    for bins in _commits(_bins(files, folding)):
+    all_bins = list(_bins(files, folding))
+    progress = Progress(step="files merged", done=0, total=sum(map(len, all_bins)))
+    for bins in _commits(iter(all_bins)):
         folded = [tuple(_values(files, rows)) for rows in bins]
-        oldest_first = (sorted(each, key=lambda add: (add.modified_ms, add.log_path)) for each in folded)
+        in_order = (sorted(each, key=lambda add: (add.modified_ms, add.log_path)) for each in folded)
+        oldest_first = _reported(in_order, progress, on_progress)
+        progress = replace(progress, done=progress.done + sum(map(len, folded)))
         written = rewritten_in_bins(plan, oldest_first, log.store, now_ms=around.now_ms())
         transaction = Transaction(
             plan=plan,
@@ -279,6 +294,15 @@ def _folded(snapshot: Snapshot, folding: Folding, around: Surroundings) -> Itera
         done, state = commit(log, state, transaction, around)
         if isinstance(done, Committed):
             yield _outcome(done, transaction)
+
+
+def _reported(bins: Iterable[list[AddFile]], progress: Progress, on_progress: OnProgress) -> Iterator[list[AddFile]]:
+    """Gives `bins`, and reports each when the next is asked for: then its rows are written."""
+    on_progress(progress)
+    for each in bins:
+        yield each
+        progress = replace(progress, done=progress.done + len(each))
+        on_progress(progress)
 
 
 def _values(files: pa.Table, rows: Sequence[int]) -> Iterator[AddFile]:

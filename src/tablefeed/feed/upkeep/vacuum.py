@@ -46,6 +46,7 @@ from tablefeed.feed.upkeep.leftovers import sweep
 from tablefeed.log.segment import LogSegment, earliest_reproducible
 from tablefeed.model.actions import CdcFile, Commit, DeletionVector, DomainMetadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
+from tablefeed.model.progress import OnProgress, Progress, unreported
 from tablefeed.store import Store
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,9 @@ HOUR_MS = 3_600_000
 _FILES_A_LOOK = 1000
 """How many files are deleted between two looks at the log. A commit can bring a file back (RESTORE), and a look costs
 as much as a few deletions."""
+
+_FILES_A_REPORT = 100
+"""How many files are deleted between two reports of the progress: some seconds on a slow store."""
 
 _OWN_HIDDEN = ("_delta_index", "_change_data")
 """Folders of the table that look hidden. Delta-Spark deletes from folders whose names begin like these."""
@@ -88,6 +92,7 @@ def vacuum(
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
     allow_short_retention: bool = False,
+    on_progress: OnProgress | None = None,
 ) -> Vacuumed:
     """Deletes the files below `url` that the table does not need and that are older than `retention_hours`.
 
@@ -96,7 +101,8 @@ def vacuum(
     Afterwards, versions older than the retention may not be readable, except those that a consumer still has to read.
     Files below the table's folder that do not belong to the table are deleted too. Temporary files of our killed
     writers are deleted when they are a day old, and not counted. Tables in sub-folders and empty folders stay. With
-    `dry_run` nothing is deleted. Nothing is written to the log. Raises IllegalOptionError, UnsupportedFeatureError,
+    `dry_run` nothing is deleted. Nothing is written to the log. `on_progress` is called as files are listed, and as
+    they are deleted; an error that it raises ends the work. Raises IllegalOptionError, UnsupportedFeatureError,
     LogError, StoreError, and ConflictError if the table was replaced, or its protocol or retention changed, meanwhile.
     """
     log = open_maintained(location(url), store_options(storage_options))
@@ -106,11 +112,20 @@ def vacuum(
         allow_short=switch(allow_short_retention, argument="allow_short_retention"),
         dry_run=switch(dry_run, argument="dry_run"),
         now_ms=time.time_ns() // 1_000_000,
+        on_progress=on_progress or unreported,
     )
 
 
 @naming_its_table
-def vacuumed(log: DeltaLog, *, retention_ms: int | None, allow_short: bool, dry_run: bool, now_ms: int) -> Vacuumed:
+def vacuumed(
+    log: DeltaLog,
+    *,
+    retention_ms: int | None,
+    allow_short: bool,
+    dry_run: bool,
+    now_ms: int,
+    on_progress: OnProgress = unreported,
+) -> Vacuumed:
     """Does `vacuum` on an open log at a given time."""
     consumers = readers(log, now_ms=now_ms)
     snapshot = log.load()
@@ -126,7 +141,7 @@ def vacuumed(log: DeltaLog, *, retention_ms: int | None, allow_short: bool, dry_
     kept = _kept(snapshot, commits, cutoff_ms=cutoff_ms, beyond_tombstones=retention_ms > own_ms)
     unread = _keep_unread(kept, commits, consumers, log=log, before=Version(snapshot.version + 1))
     waits_for = consumers.before(max((f.version for f in commits if f.modified_ms < cutoff_ms), default=None))
-    found = _candidates(snapshot, kept, cutoff_ms=cutoff_ms)
+    found = _candidates(snapshot, kept, cutoff_ms=cutoff_ms, on_progress=on_progress)
     newest: Snapshot = snapshot
     gone = [found.slice(0, 0)]
     for at in range(0, found.num_rows, _FILES_A_LOOK):
@@ -134,8 +149,10 @@ def vacuumed(log: DeltaLog, *, retention_ms: int | None, allow_short: bool, dry_
         unread = _keep_unread(kept, commits, readers(log, now_ms=now_ms), log=log, before=unread)
         some = found.slice(at, _FILES_A_LOOK)
         some = some.filter(pa.array([not kept.has(name) for name in some["path"].to_pylist()], pa.bool_()))
-        for name in () if dry_run else some["path"].to_pylist():
+        for number, name in enumerate(() if dry_run else some["path"].to_pylist(), start=at + 1):
             log.store.delete(name)
+            if number % _FILES_A_REPORT == 0 or number == found.num_rows:
+                on_progress(Progress(step="files deleted", done=number, total=found.num_rows))
         gone.append(some)
     if not dry_run:
         sweep(log, "", now_ms=now_ms)
@@ -346,16 +363,28 @@ _FOUND = pa.schema([("path", pa.string()), ("size_bytes", pa.int64())])
 _FOUND_ROWS = 10_000
 
 
-def _candidates(snapshot: Snapshot, kept: Kept, *, cutoff_ms: int) -> pa.Table:
+def _candidates(snapshot: Snapshot, kept: Kept, *, cutoff_ms: int, on_progress: OnProgress) -> pa.Table:
     """Gives the files older than the cutoff that `kept` does not have."""
     store, partitions = snapshot.log.store, tuple(f"{name}=" for name in _partition_names(snapshot))
     found = (
         {"path": name, "size_bytes": size_bytes}
-        for name, size_bytes, modified_ms in _walk(store, partitions, [*_own_folders(store), ""])
+        for name, size_bytes, modified_ms in _listed(_walk(store, partitions, [*_own_folders(store), ""]), on_progress)
         if modified_ms < cutoff_ms and not kept.has(name) and _is_text(name)
     )
     parts = iter(lambda: list(islice(found, _FOUND_ROWS)), [])
     return pa.Table.from_batches([pa.RecordBatch.from_pylist(rows, _FOUND) for rows in parts], _FOUND)
+
+
+_Listed = tuple[str, int, int]
+
+
+def _listed(files: Iterable[_Listed], on_progress: OnProgress) -> Iterator[_Listed]:
+    done = 0
+    for done, each in enumerate(files, start=1):
+        if done % _FILES_A_LOOK == 0:
+            on_progress(Progress(step="files listed", done=done))
+        yield each
+    on_progress(Progress(step="files listed", done=done))
 
 
 def _partition_names(snapshot: Snapshot) -> Iterator[str]:
@@ -370,7 +399,7 @@ def _own_folders(store: Store) -> list[str]:
     return [folder for folder in found if folder != FOLDER]
 
 
-def _walk(store: Store, partitions: tuple[str, ...], folders: list[str]) -> Iterator[tuple[str, int, int]]:
+def _walk(store: Store, partitions: tuple[str, ...], folders: list[str]) -> Iterator[_Listed]:
     """Gives name, size and time of each file below `folders` that may be the table's; no link is followed."""
     waiting = [*folders]
     while waiting:
