@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit simulate fuzz windows mutants test-stores test-spark test-streams test-cluster test-peer test-all bench lint format venv peer clean
+.PHONY: help demo test test-unit simulate fuzz windows mutants test-stores test-page test-spark test-streams test-cluster test-peer test-all bench lint format venv peer clean
 
 VENV := .venv
 PEER_VENV := .venv-peer
@@ -44,6 +44,10 @@ test-stores: $(VENV)/.installed ## the tests of all stores, beside servers of ob
 	@scripts/store_servers.sh $(STORE_SERVERS)
 	@$(PYTHON) -m pytest --every-store --every-case tests/store tests/feed/api/test_object_stores.py \
 		tests/feed/api/test_append_to_s3.py tests/feed/test_requests_page.py $(SHARED_OUT)
+
+test-page: $(VENV)/.installed ## the pages of tablefeed report in Chromium, which it installs; pictures in build/pages
+	@scripts/chromium.sh
+	@$(PYTHON) -m pytest tests/report tests/cli/test_report.py tests/cli/test_report_in_a_browser.py
 
 windows: $(VENV)/.installed ## kills a process at each call of a store, in each scenario
 	@rm -rf build/windows && PYTHONPATH=src:tests $(PYTHON) -m faults.windows build/windows --every

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from support.browser import SKIPPED_WITHOUT_CHROMIUM
 from support.corpus import SKIPPED_WITHOUT_CORPUS, Tally, other_projects_tables
 from support.gateway import Gateway
 from support.object_stores import SKIPPED_WITHOUT_SERVERS, report, serve, serve_s3
@@ -117,7 +118,7 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, py
     """Gives every skip for want of one thing one place, so that `-rs` reports all of them in one line."""
     result = yield
     wanting = str(call.excinfo.value) if call.excinfo is not None else ""
-    if wanting in (SKIPPED_WITHOUT_CORPUS, SKIPPED_WITHOUT_SERVERS):
+    if wanting in (SKIPPED_WITHOUT_CORPUS, SKIPPED_WITHOUT_SERVERS, SKIPPED_WITHOUT_CHROMIUM):
         result.longrepr = ("tests", 0, wanting)
     return result
 

@@ -33,6 +33,7 @@ def _names(text: str) -> frozenset[str]:
 HOUSE: Mapping[str, Room] = {
     "errors": Room(pure=True),
     "_version": Room(pure=True),
+    "wording": Room(pure=True),
     "model": Room(rooms=_names("errors"), pure=True),
     "log": Room(rooms=_names("errors model"), packages=_names("pyarrow"), pure=True),
     "delta": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow pyroaring"), pure=True),
@@ -48,7 +49,11 @@ HOUSE: Mapping[str, Room] = {
         rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow prometheus_client opentelemetry")
     ),
     "tablefeed": Room(rooms=_names("_version errors model feed"), packages=_names("pyarrow")),
-    "cli": Room(rooms=_names("_version errors model tablefeed feed"), packages=_names("typer rich orjson pyarrow")),
+    "report": Room(rooms=_names("_version errors wording feed"), packages=_names("pyarrow")),
+    "cli": Room(
+        rooms=_names("_version errors wording model tablefeed feed report"),
+        packages=_names("typer rich orjson pyarrow"),
+    ),
     "__main__": Room(rooms=_names("cli")),
     "pyspark_tablefeed": Room(rooms=_names("spark"), packages=_names("pyspark")),
 }
@@ -125,9 +130,9 @@ def _may_import(module: str, room: Room, target: str) -> bool:
 
 
 def _may_pass_in_feed(module: str, target: str) -> bool:
-    """Says whether the rooms within `feed` allow it. A module beside them imports none of them, `cli` only `api`."""
+    """Says whether the rooms within `feed` allow it. `cli` and `report` import only `api`."""
     to, origin = _room_in_feed(target), _room_in_feed(module)
-    if room_of(module) == "cli":
+    if room_of(module) in ("cli", "report"):
         return room_of(target) != "feed" or to == "api"
     return to is None or to == origin or room_of(module) != "feed" or (origin is not None and to in FEED[origin])
 

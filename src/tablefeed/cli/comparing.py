@@ -9,9 +9,10 @@ import typer
 from tablefeed.cli.arguments import AsJson, At, Columns, StorageOptions, TableName, Where, point, storage
 from tablefeed.cli.arguments import names as names_in
 from tablefeed.cli.exits import DIFFERENT
-from tablefeed.cli.output import aligned, print_json, printable
+from tablefeed.cli.output import aligned, print_json
 from tablefeed.cli.progress import counted
 from tablefeed.cli.rows import Format, Output, chosen_format, values, write_rows
+from tablefeed.wording.words import printable
 
 if TYPE_CHECKING:
     from tablefeed.feed.api.differences import Differences

@@ -9,7 +9,8 @@ import typer
 
 from tablefeed.cli.arguments import AsJson, StorageOptions, TableName, storage
 from tablefeed.cli.exits import DIFFERENT
-from tablefeed.cli.output import print_json, printable, styled
+from tablefeed.cli.output import print_json, styled
+from tablefeed.wording.words import printable
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

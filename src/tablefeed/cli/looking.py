@@ -23,8 +23,9 @@ from tablefeed.cli.arguments import (
     storage,
 )
 from tablefeed.cli.arguments import names as names_in
-from tablefeed.cli.output import aligned, moment, print_json, print_pairs, printable, size, styled
+from tablefeed.cli.output import aligned, print_json, print_pairs, styled
 from tablefeed.cli.rows import Format, Limit, Output, chosen_format, write_rows
+from tablefeed.wording.words import moment, printable, size
 
 if TYPE_CHECKING:
     from tablefeed import Commit, Table
@@ -80,11 +81,9 @@ def inspect(
 
 
 def _facts(table: Table, commits: int) -> dict[str, Any]:
+    from tablefeed.feed.api.numbers import commits_of, writers_in
+
     metadata, protocol = table.metadata, table.protocol
-    writers: dict[str, list[int]] = {}
-    for info in table.history(commits):
-        writer = info.fields.get("engineInfo") or info.fields.get("clientVersion") or "unknown"
-        writers.setdefault(str(writer), []).append(info.version)
     return {
         "name": metadata.name,
         "format": {"parquet": "delta"}.get(metadata.format_provider, metadata.format_provider),
@@ -100,31 +99,17 @@ def _facts(table: Table, commits: int) -> dict[str, Any]:
         "columns": [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in table.schema],
         "properties": dict(sorted(metadata.configuration.items())),
         **_sizes(table),
-        "writers": [
-            {"writer": writer, "commits": len(found), "last_version": max(found)} for writer, found in writers.items()
-        ],
+        "writers": writers_in(commits_of(table, commits)),
     }
 
 
 def _sizes(table: Table) -> dict[str, Any]:
     """The rows and the files. The rows are not known where a file's are not, or where files have deletion vectors."""
-    import pyarrow.compute as pc
+    from tablefeed.feed.api.numbers import live_files_of
 
-    count = total = vectors = 0
-    rows: int | None = 0
-    least = most = None
-    for batch in table.files():
-        if not batch.num_rows:
-            continue
-        count += batch.num_rows
-        total += pc.sum(batch["size_bytes"]).as_py()
-        vectors += pc.sum(batch["has_deletion_vector"]).as_py() or 0
-        ends = pc.min_max(batch["size_bytes"]).as_py()
-        least, most = min(ends["min"], least or ends["min"]), max(ends["max"], most or 0)
-        known = batch["num_records"].null_count == 0
-        rows = rows + pc.sum(batch["num_records"]).as_py() if known and rows is not None else None
-    files = {"count": count, "size_bytes": total, "least_bytes": least, "most_bytes": most}
-    return {"rows": None if vectors else rows, "files": {**files, "with_deletion_vector": vectors}}
+    found = live_files_of(table).totals
+    names = ("size_bytes", "least_bytes", "most_bytes", "with_deletion_vector")
+    return {"rows": found["rows"], "files": {"count": found["files"], **{name: found[name] for name in names}}}
 
 
 def _spread(files: dict[str, Any]) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tablefeed.cli.output import print_json, size
+from tablefeed.cli.output import print_json
 from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized, Replicated
+from tablefeed.wording.words import size
 
 if TYPE_CHECKING:
     from tablefeed import Checkpointed, Vacuumed

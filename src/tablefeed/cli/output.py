@@ -7,12 +7,14 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import orjson
 import typer
+
+from tablefeed.wording.words import cut, printable
 
 _MOST_CHARACTERS = 60
 """Of a cell in aligned columns. JSON and CSV have whole values."""
@@ -79,8 +81,7 @@ def cell(value: object) -> str:
     if value is None:
         return "null"
     text = value if isinstance(value, str) else _cell_text(value)
-    text = printable(text)
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+    return cut(printable(text), _MOST_CHARACTERS)
 
 
 def _cell_text(value: object) -> str:
@@ -89,31 +90,7 @@ def _cell_text(value: object) -> str:
     return json_line(value) if isinstance(value, bytes | list | tuple | dict) else str(value)
 
 
-def printable(text: str) -> str:
-    """Gives `text` with escapes instead of characters that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
-
-
 def styled(text: str, **style: Any) -> str:  # Any: typer's colours
     """Gives `text` with the style on a terminal where NO_COLOR is not set."""
     plain = not text or os.environ.get("NO_COLOR") or not sys.stdout.isatty()
     return text if plain else typer.style(text, **style)
-
-
-def moment(ms: int) -> str:
-    """Gives milliseconds since 1970 as a time in UTC."""
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
-    except (ValueError, OverflowError, OSError):
-        return f"{ms} ms"
-
-
-def size(count: int) -> str:
-    """Gives a number of bytes for people."""
-    number, units = float(count), iter(("B", "KiB", "MiB", "GiB", "TiB"))
-    unit = next(units)
-    while number >= 1024 and unit != "TiB":
-        number, unit = number / 1024, next(units)
-    return f"{count} B" if unit == "B" else f"{number:.1f} {unit}"

@@ -108,7 +108,7 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordB
 
 
 def _opened(output: Path | None) -> AbstractContextManager[IO[bytes]]:
-    return _stdout() if output is None else _whole(output)
+    return _stdout() if output is None else whole_file(output)
 
 
 @contextmanager
@@ -119,8 +119,8 @@ def _stdout() -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _whole(output: Path) -> Iterator[IO[bytes]]:
-    """A file beside `output`, renamed at the end. An error or an interrupt deletes it."""
+def whole_file(output: Path) -> Iterator[IO[bytes]]:
+    """Gives a file beside `output`, renamed at the end. An error or an interrupt deletes it."""
     beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         with beside.open("xb") as stream:

@@ -10,8 +10,9 @@ import typer
 import tablefeed
 from tablefeed.cli.arguments import AsJson, StorageOptions, TableName, storage
 from tablefeed.cli.outcomes import print_checkpointed, print_outcome, print_vacuumed
-from tablefeed.cli.output import aligned, moment, print_json
+from tablefeed.cli.output import aligned, print_json
 from tablefeed.cli.progress import working
+from tablefeed.wording.words import moment
 
 if TYPE_CHECKING:
     from tablefeed import Consumer

@@ -15,9 +15,10 @@ from tablefeed.cli.arguments import AsJson, Columns, StorageOptions, TableName, 
 from tablefeed.cli.arguments import names as names_in
 from tablefeed.cli.exits import DIFFERENT
 from tablefeed.cli.looking import commit_facts, one_line
-from tablefeed.cli.output import aligned, print_json, print_pairs, printable, size
+from tablefeed.cli.output import aligned, print_json, print_pairs
 from tablefeed.cli.rows import values
 from tablefeed.errors import ChangeDataError
+from tablefeed.wording.words import printable, size
 
 if TYPE_CHECKING:
     from tablefeed import Commit
@@ -177,23 +178,13 @@ def show(
         typer.echo(f"batch {batch.batch_id} of query {printable(query_id)}: {'done' if batch.is_done else 'not done'}")
         for end in batch.ends:
             typer.echo(f"  source {end.source}: {printable(end.text or 'no offset yet')}")
-            if end.offset is not None:
-                typer.echo(f"    {_position(end.offset)}")
+            if end.position is not None:
+                typer.echo(f"    {printable(end.position)}")
 
 
 def _batch_facts(batch: QueryBatch) -> dict[str, Any]:
     ends = [{"source": e.source, "offset": e.text, "is_table": e.offset is not None} for e in batch.ends]
     return {"batch": batch.batch_id, "is_done": batch.is_done, "sources": ends}
-
-
-def _position(offset: Any) -> str:  # Any: tablefeed.model.offset.Offset
-    if offset.event_time is not None:
-        return f"in the snapshot of version {offset.version}, by the times in {printable(offset.event_time.column)}"
-    if offset.in_snapshot:
-        return f"{offset.file_index} files of the snapshot of version {offset.version} are delivered"
-    if offset.file_index:
-        return f"{offset.file_index} files of version {offset.version}, and all before it, are delivered"
-    return f"everything before version {offset.version} is delivered"
 
 
 @offsets.command("check")

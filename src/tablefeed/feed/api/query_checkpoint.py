@@ -36,6 +36,20 @@ class SourceEnd:
     text: str | None
     offset: Offset | None
 
+    @property
+    def position(self) -> str | None:
+        """What the offset means, in words; None where there is none."""
+        at = self.offset
+        if at is None:
+            return None
+        if at.event_time is not None:
+            return f"in the snapshot of version {at.version}, by the times in {at.event_time.column}"
+        if at.in_snapshot:
+            return f"{at.file_index} files of the snapshot of version {at.version} are delivered"
+        if at.file_index:
+            return f"{at.file_index} files of version {at.version}, and all before it, are delivered"
+        return f"everything before version {at.version} is delivered"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryBatch:
@@ -44,6 +58,20 @@ class QueryBatch:
     batch_id: int
     is_done: bool
     ends: tuple[SourceEnd, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchTime:
+    """When a batch was planned and when it was done, None where it is not: the times of its files in the checkpoint."""
+
+    batch_id: int
+    planned_at_ms: int
+    done_at_ms: int | None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the batch took after it was planned; None where it is not done."""
+        return None if self.done_at_ms is None else max(self.done_at_ms - self.planned_at_ms, 0) / 1000
 
 
 class QueryCheckpoint:
@@ -69,6 +97,11 @@ class QueryCheckpoint:
     def batches(self) -> Iterable[QueryBatch]:
         """Gives the batches that the checkpoint still has, the newest first."""
         return (self._batch(batch_id) for batch_id in reversed(self._planned))
+
+    def times(self) -> list[BatchTime]:
+        """Gives when the batches that the checkpoint still has were made, the oldest first."""
+        planned, done = self._files.times_ms()
+        return [BatchTime(batch_id=n, planned_at_ms=planned[n], done_at_ms=done.get(n)) for n in sorted(planned)]
 
     def newest(self) -> QueryBatch:
         """Gives the batch that was planned last."""

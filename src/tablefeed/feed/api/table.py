@@ -57,6 +57,11 @@ class Table:
         return f"Table({self._log.url!r}, version={self.version})"
 
     @property
+    def url(self) -> str:
+        """Where the table is, for people: without credentials."""
+        return self._log.url
+
+    @property
     def version(self) -> int:
         """The version that was opened."""
         return self._snapshot.version

@@ -49,6 +49,10 @@ class SparkCheckpoint:
         """Gives the ids of the batches in the commit log, the oldest first."""
         return self._ids(COMMITS)
 
+    def times_ms(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Gives when the files of the offset log and of the commit log were written, by their batches."""
+        return self._times(OFFSETS), self._times(COMMITS)
+
     def has_state(self) -> bool:
         """Says whether the query keeps state, each version of which belongs to a batch."""
         return next(iter(self._store.directories(STATE)), None) is not None
@@ -81,8 +85,11 @@ class SparkCheckpoint:
         return True
 
     def _ids(self, directory: str) -> list[int]:
-        names = (entry.name.rpartition("/")[2] for entry in self._store.list(directory))
-        return sorted(int(name) for name in names if name.isascii() and name.isdecimal())
+        return sorted(self._times(directory))
+
+    def _times(self, directory: str) -> dict[int, int]:
+        named = ((entry.name.rpartition("/")[2], entry.modified_ms) for entry in self._store.list(directory))
+        return {int(name): at_ms for name, at_ms in named if name.isascii() and name.isdecimal()}
 
 
 def read_offset(text: str, *, url: str) -> Offset | None:

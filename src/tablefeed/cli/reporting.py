@@ -1,0 +1,54 @@
+"""The command report: a page of HTML about a table or a query."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tablefeed.cli.arguments import AsJson, StorageOptions, storage
+from tablefeed.cli.output import print_json
+from tablefeed.cli.progress import working
+from tablefeed.cli.rows import whole_file
+from tablefeed.cli.watching import Tables
+from tablefeed.wording.words import size
+
+
+def report(
+    *,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="TABLE|CHECKPOINT", help="A table, or the checkpointLocation of a streaming query."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page, which appears when complete.")
+    ] = Path("report.html"),
+    table: Tables = None,
+    commits: Annotated[
+        int, typer.Option("--commits", min=0, metavar="N", help="Show the newest N commits of the log.")
+    ] = 1000,
+    as_json: AsJson = False,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Make a page about a table or a query, to look at in a browser: one file, which needs no network.
+
+    Example: tablefeed report /lake/orders -o orders.html
+    """
+    from tablefeed.report.page import report as page_about
+
+    with working("reading the log"):
+        page = page_about(
+            source,
+            tables=table or (),
+            commits=commits,
+            storage_options=storage(storage_option),
+            now_ms=time.time_ns() // 1_000_000,
+        ).encode()
+    with whole_file(output) as file:
+        file.write(page)
+    if as_json:
+        print_json({"page": str(output), "size_bytes": len(page)})
+    else:
+        typer.echo(f"wrote {output} ({size(len(page))})")

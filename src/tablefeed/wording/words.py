@@ -1,0 +1,51 @@
+"""Sizes, times and texts of a table as people read them, in a terminal and in a page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def printable(text: str) -> str:
+    """Gives `text` with escapes instead of characters that a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
+
+
+def cut(text: str, characters: int) -> str:
+    """Gives at most `characters` of `text`, the last of them an ellipsis where some are left out."""
+    return text if len(text) <= characters else f"{text[: characters - 1]}…"
+
+
+def several(count: int, noun: str) -> str:
+    """Gives a number of things, such as "1 file" and "1,234 files"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def moment(ms: int) -> str:
+    """Gives milliseconds since 1970 as a time in UTC."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"
+
+
+def size(count: int) -> str:
+    """Gives a number of bytes for people."""
+    number, units = float(count), iter(("B", "KiB", "MiB", "GiB", "TiB"))
+    unit = next(units)
+    while number >= 1024 and unit != "TiB":
+        number, unit = number / 1024, next(units)
+    return f"{count} B" if unit == "B" else f"{number:.1f} {unit}"
+
+
+def seconds(number: float) -> str:
+    """Gives a duration for people, in its two largest units."""
+    if number < 60:
+        return f"{number * 1000:.0f} ms" if number < 1 else f"{number:.1f} s"
+    left, parts = round(number), list[str]()
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, length)
+        if count:
+            parts.append(f"{count:,} {unit}")
+    return " ".join(parts[:2])
