@@ -44,8 +44,9 @@ All survive a pickle round trip.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -223,8 +224,29 @@ class SchemaMismatchError(TableError):
     """The rows' schema or partitioning does not fit the table's."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenRule:
+    """What is wrong with rows, without their values: `reason`, and the `column` that it is about; None: no one column.
+
+    `rows` says for each row of the batch whether it is one of them; None: not known, but some are.
+    """
+
+    reason: str
+    column: str | None = None
+    rows: Sequence[bool] | None = None
+
+
 class InvalidRowsError(TableError):
-    """A row breaks a rule of the table; nothing of its batch was committed."""
+    """A row breaks a rule of the table; nothing of its batch was committed.
+
+    `broken` is that rule, None where it is not one that each row keeps or breaks for itself.
+    """
+
+    def __init__(
+        self, message: str, *, url: str = TABLE, error_class: str | None = None, broken: BrokenRule | None = None
+    ) -> None:
+        self.broken = broken
+        super().__init__(message, url=url, error_class=error_class)
 
 
 class InvalidEventsError(TableError):

@@ -44,6 +44,7 @@ from faults.steps import (
     replicated_from_elsewhere,
     reset_to,
     sidecar_of_nobody,
+    sifted_batch,
     source,
     stream,
     table,
@@ -109,6 +110,11 @@ SCENARIOS = (
             keyed_batch(0, ((1, "a", 1, "u"), (2, "a", 1, "u")), ((3, "a", 1, "u"), (4, None, 1, "d"))),
             keyed_batch(1, ((1, None, 2, "d"), (2, "b", 2, "u")), ((4, "late", 0, "u"), (5, "a", 2, "u"))),
         ),
+    ),
+    Scenario(
+        name="a stream takes out the rows that break a rule",
+        prepare=lambda root: tablefeed.create(table(root), numbers(1).schema, constraints={"small": "id < 10"}),
+        steps=(sifted_batch(0, 1, 20), sifted_batch(1, 2, 30, 31), sifted_batch(2, 3)),
     ),
     Scenario(
         name="change events are applied, with remembered deletes and a history",

@@ -201,6 +201,16 @@ def keyed_batch(batch_id: int, *tasks: tuple[Event, ...]) -> Step:
     return step
 
 
+def sifted_batch(batch_id: int, *ids: int) -> Step:
+    """A batch of a stream with `badRecords`, in one task for the even and one for the odd numbers."""
+
+    def step(root: Path) -> None:
+        sink = Sink(table(root), {"badRecords": str(root / "bad")})
+        sink.run(batch_id, numbers(*(each for each in ids if each % 2)), numbers(*(e for e in ids if not e % 2)))
+
+    return step
+
+
 def applied(txn_version: int, *given: Event, **more: Any) -> Step:  # Any: the arguments of `apply_changes`
     asked = {"keys": "id", "sequence_by": "ts", "apply_as_deletes": "op = 'd'", "except_column_list": ["op"], **more}
     return lambda root: tablefeed.apply_changes(

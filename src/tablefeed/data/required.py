@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.retype import inner_fields, is_variant
-from tablefeed.errors import TABLE, InvalidRowsError
+from tablefeed.errors import TABLE, BrokenRule, InvalidRowsError
 
 
 def refuse_nulls(rows: pa.Table, *, error_class: str | None = None) -> None:
@@ -22,6 +22,11 @@ def refuse_nulls(rows: pa.Table, *, error_class: str | None = None) -> None:
                     f"NOT NULL constraint violated for column: {path}. {TABLE} takes no null there, and nothing of "
                     "this write was committed: filter these rows out, or fill the column.",
                     error_class=error_class,
+                    broken=BrokenRule(
+                        reason="NOT NULL constraint violated",
+                        column=path,
+                        rows=column.is_null().to_pylist() if path == field.name else None,
+                    ),
                 )
 
 

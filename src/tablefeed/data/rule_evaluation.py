@@ -15,13 +15,14 @@ from tablefeed.data.partition import empty_is_null
 from tablefeed.data.sql import (
     Asked,
     EngineError,
+    Expression,
     NoColumnError,
     NotExactError,
     Program,
     RowFailedError,
     compile_expressions,
 )
-from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
+from tablefeed.errors import TABLE, BrokenRule, InvalidRowsError, SchemaMismatchError, UnsupportedExpressionError
 from tablefeed.model.rules import Check, TableRules, TextLimit
 from tablefeed.model.schema import Field, Primitive, Struct
 
@@ -160,7 +161,8 @@ class RowRules:
     def _check(self, batch: pa.RecordBatch, program: Program) -> None:
         held = self._evaluated("A constraint cannot be evaluated", program, batch)
         for check, expression, holds in zip(self._checks, program.expressions, held, strict=True):
-            row = pc.index(holds.fill_null(False), False).as_py()  # noqa: FBT003  # Arrow's words
+            broken = pc.invert(holds.fill_null(False))  # noqa: FBT003  # Arrow's words
+            row = pc.index(broken, True).as_py()
             if row >= 0:
                 shown = shown_row(batch, row, expression.paths)
                 raise InvalidRowsError(
@@ -168,34 +170,55 @@ class RowRules:
                     f"Nothing of this write to {TABLE} was committed: filter these rows out, or correct "
                     "them.",
                     error_class="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+                    broken=BrokenRule(
+                        reason=f"CHECK constraint {check.name} ({check.expression}) violated",
+                        column=_columns(expression),
+                        rows=broken.to_pylist(),
+                    ),
                 )
 
     def _evaluated(self, what: str, program: Program, batch: pa.RecordBatch) -> list[pa.Array]:
         try:
             return program.evaluate(batch)
         except RowFailedError as error:
-            paths = next((e.paths for e in program.expressions if e.text == error.text), ())
+            expression = next((e for e in program.expressions if e.text == error.text), None)
+            paths = () if expression is None else expression.paths
             raise InvalidRowsError(
                 f"{what}: {error.text} fails ({error.reason}) in the row with values:\n"
                 f"{shown_row(batch, error.row, paths)}\n"
                 f"Nothing of this write to {TABLE} was committed: filter these rows out, or correct them.",
+                broken=BrokenRule(
+                    reason=f"{what}: {error.text} fails ({error.reason})",
+                    column=None if expression is None else _columns(expression),
+                ),
             ) from error
         except EngineError as error:
             raise InvalidRowsError(
                 f"The rules of {TABLE} cannot be evaluated on these rows: {error}. Nothing of this write "
                 "was committed: correct the rows, or write smaller batches.",
+                broken=BrokenRule(reason=f"the rules of the table cannot be evaluated: {error}"),
             ) from error
 
     def _check_length(self, batch: pa.RecordBatch, limit: TextLimit) -> None:
         for texts in _texts(batch.column(limit.path[0]), limit.path[1:]):
-            row = pc.index(pc.greater(pc.utf8_length(texts), limit.length).fill_null(False), True).as_py()  # noqa: FBT003
+            long = pc.greater(pc.utf8_length(texts), limit.length).fill_null(False)  # noqa: FBT003
+            row = pc.index(long, True).as_py()
             if row >= 0:
                 raise InvalidRowsError(
                     f'Value "{_value(texts[row])}" exceeds char/varchar type length limitation: {".".join(limit.path)} '
                     f"of {TABLE} is {limit.kind}({limit.length}). Nothing of this write was committed: "
                     "shorten these values, or filter their rows out.",
                     error_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+                    broken=BrokenRule(
+                        reason=f"exceeds char/varchar type length limitation: {limit.kind}({limit.length})",
+                        column=".".join(limit.path),
+                        rows=None if limit.path[1:] else long.to_pylist(),
+                    ),
                 )
+
+
+def _columns(expression: Expression) -> str | None:
+    return ", ".join(sorted({path[0] for path in expression.paths})) or None
 
 
 def _of_given(rules: TableRules, absent: frozenset[str]) -> Iterator[Check]:

@@ -135,7 +135,7 @@ def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file
     caller, which named them, must delete them. InvalidRowsError: a null in a required column (an empty text is null in
     a partition column). Whatever `batches` or a file raises passes through.
     """
-    writing = _Writing(layout, open_file)
+    writing = FilesWriting(layout, open_file)
     try:
         # Splitting by partition needs three times a window's memory, besides the waiting rows. Smaller windows are as
         # fast.
@@ -159,8 +159,8 @@ _MOST_OPEN_FILES = 64
 # Far below the default limit of 1,024 handles per process. At the limit, the file opened first is closed.
 
 
-class _Writing:
-    """The state of one `write_files`."""
+class FilesWriting:
+    """Writes as `write_files`, for rows that come in pieces. `finish` or `abort` ends it."""
 
     def __init__(self, layout: FileLayout, open_file: OpenFile) -> None:
         self._layout, self._open_file = layout, open_file
@@ -176,6 +176,7 @@ class _Writing:
         self._opened_count = 0
 
     def add(self, window: pa.Table) -> None:
+        """Writes the rows of `window`, or keeps them until a row group is full."""
         layout = self._layout
         window = empty_is_null(window, layout.partition_by)
         refuse_nulls(window, error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
@@ -199,6 +200,7 @@ class _Writing:
                 return
 
     def finish(self) -> list[WrittenFile]:
+        """Gives the files, each complete and closed."""
         for partition in self._partitions.values():
             if partition.row_count:
                 self._write_row_group(partition)
@@ -206,6 +208,7 @@ class _Writing:
         return self._done
 
     def abort(self, error: BaseException) -> None:
+        """Drops the open files because of `error`."""
         for partition in self._partitions.values():
             if partition.file is not None:
                 partition.file.abort(error)

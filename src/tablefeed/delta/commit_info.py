@@ -101,7 +101,8 @@ class Provenance:
 
     `txn_id` is unique to one commit: a writer that lost the store's answer finds its own commit by it. `read_version`
     is None where no version was read, because the commit creates the table. `engine` is engineInfo, such as
-    "tablefeed/0.1.0". `in_commit_timestamp_ms` is None where the table has no in-commit timestamps.
+    "tablefeed/0.1.0". `in_commit_timestamp_ms` is None where the table has no in-commit timestamps. `bad_records` are
+    the files of rows that were taken out.
     """
 
     timestamp_ms: int
@@ -111,6 +112,7 @@ class Provenance:
     user_metadata: str | None = None
     in_commit_timestamp_ms: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    bad_records: Mapping[str, object] | None = None
 
 
 def in_commit_timestamp(*, now_ms: int, previous_ms: int | None) -> int:
@@ -150,6 +152,7 @@ def commit_info(
         "tags": dict(provenance.tags) or None,
         "engineInfo": provenance.engine,
         names.TXN_ID: provenance.txn_id,
+        names.BAD_RECORDS: provenance.bad_records,
     }
     return {field: value for field, value in fields.items() if value is not None}
 

@@ -38,6 +38,9 @@ IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 # "Commit Provenance Information": the field by which a writer finds its own commit again
 TXN_ID = "txnId"
 
+BAD_RECORDS = "badRecords"
+"""Ours, in commitInfo: the files of the rows that were taken out of a batch (feed/commit/bad_rows.py)."""
+
 # "Change Data Files", "Reader Requirements for AddCDCFile"
 CHANGE_TYPE = "_change_type"
 CHANGES_DIR = "_change_data"

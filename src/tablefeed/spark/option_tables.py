@@ -514,6 +514,14 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         "that streams do not see ([maintenance.md](maintenance.md)). No effect in complete mode. Unset: never.",
     ),
     _EMPTY_BATCHES,
+    OptionSpec(
+        "badRecords",
+        location,
+        doc="A table for rows that do not cast to the table's types or that break NOT NULL, a CHECK constraint, a "
+        "generated column or a length. They go there, each once, with the reason, and the batch is committed "
+        "without them ([exactly-once.md](exactly-once.md#rows-that-break-a-rule)). The first such row makes the "
+        "table. Only in append mode, and only for Delta tables. Unset: such a row fails the batch.",
+    ),
 )
 
 _TXN = (
@@ -625,7 +633,11 @@ _REPLACING: Mapping[str, tuple[str | None, str]] = {
     ),
     "dataChange": ("true", "Rewrite files with OPTIMIZE: every write of this version changes data."),
 }
-NOT_YET: Mapping[str, tuple[str | None, str]] = {**_REPLACING, **foreign_settings.HELD}
+NOT_YET: Mapping[str, tuple[str | None, str]] = {
+    **_REPLACING,
+    **foreign_settings.HELD,
+    "badRecords": (None, "Only a stream that writes rows in append mode has it. Leave it out."),
+}
 """Names that would change rows or rules in a way that this version does not support.
 
 By name: the one value that is accepted because it says what holds anyway, and what to do instead of any other.

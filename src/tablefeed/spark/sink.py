@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark import TaskContext
@@ -37,7 +38,7 @@ class StreamWriter(Begins, DataSourceStreamArrowWriter):
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         from tablefeed.spark.options import parse_options, table_path
-        from tablefeed.spark.sink_plan import planned
+        from tablefeed.spark.sink_plan import planned, planned_for_bad_rows
 
         self._path = table_path(options, call="start")
         self._options = parse_options(options, "stream write")
@@ -45,6 +46,7 @@ class StreamWriter(Begins, DataSourceStreamArrowWriter):
         self._kind = WriteKind.OVERWRITE if overwrite else WriteKind.APPEND
         # The query is not known before a task runs, and all applications of the table may be too many to send there.
         self._plan = planned(self._path, schema, self._options, self._kind).about_newest()
+        self._bad_plan = planned_for_bad_rows(self._plan, self._options, self._kind)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restores the writer in a worker, as the first code of tablefeed in a task."""
@@ -54,7 +56,15 @@ class StreamWriter(Begins, DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Writes one task's rows, or nothing where the table already records this batch."""
         txn = batch_txn(self._path)
-        return Written(plan=self._plan.about(txn.app_id), files=_write(self._plan, iterator, txn), txn=txn)
+        written = Written(plan=self._plan.about(txn.app_id), files=(), txn=txn, bad_plan=self._bad_plan)
+        if self._bad_plan is None or _is_recorded(self._plan, txn):
+            return replace(written, files=_write(self._plan, iterator, txn))
+        from tablefeed.feed.write.bad_rows import write_good_rows
+
+        now_ms = time.time_ns() // 1_000_000
+        files, bad = write_good_rows(self._plan, self._bad_plan, iterator, task=task_number(), txn=txn, now_ms=now_ms)
+        settle()
+        return replace(written, files=files, bad_files=bad)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commits what the tasks wrote, unless the table has this batch or recordEmptyBatches=false leaves it out."""
@@ -116,7 +126,7 @@ class BatchWriter(Begins, DataSourceArrowWriter):
 
 def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], txn: Txn | None) -> tuple[AddFile, ...]:
     """Writes one task's rows; nothing where the table already records `txn`."""
-    if txn is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version:
+    if txn is not None and _is_recorded(plan, txn):
         return ()
     from tablefeed.feed.write.sink import write_task
 
@@ -124,6 +134,10 @@ def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch], txn: Txn | None) 
     files = write_task(plan, batches, task=task_number(), txn=txn, now_ms=now_ms)
     settle()
     return files
+
+
+def _is_recorded(plan: WritePlan, txn: Txn) -> bool:
+    return plan.recorded.get(txn.app_id, -1) >= txn.txn_version
 
 
 def reported(messages: Sequence[WriterCommitMessage | None], kind: type[_Report], path: str) -> list[_Report]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tablefeed.feed.commit.loop import changes_nothing, commit
@@ -15,8 +16,9 @@ from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
 from tablefeed.feed.upkeep.background import waited_for
 from tablefeed.feed.write.gathering import gathered
 from tablefeed.feed.write.orphans import delete_after_abort, delete_orphans
+from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.model.outcome import AlreadyApplied
+from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.spark import foreign_settings
 from tablefeed.spark.parsed_options import ParsedOptions
 from tablefeed.spark.worker import settle
@@ -25,6 +27,7 @@ from tablefeed.spark.written import Written
 if TYPE_CHECKING:
     from pyspark.sql.datasource import WriterCommitMessage
 
+    from tablefeed.feed.commit.bad_rows import Named
     from tablefeed.feed.snapshot.table_log import Snapshot
 
 
@@ -33,9 +36,11 @@ def commit_batch(
 ) -> None:
     """Commits a micro-batch, unless the table has it or recordEmptyBatches=false leaves it out."""
     transaction = _transaction(written, options, kind, micro_batch(kind, query_id, batch_id))
-    if not options["recordEmptyBatches"] and changes_nothing(transaction, lambda: _now(transaction)):
+    is_empty = not options["recordEmptyBatches"] and transaction.bad_records is None
+    if is_empty and changes_nothing(transaction, lambda: _now(transaction)):
         return
-    after = _commit(transaction, options)
+    outcome, after = _commit(transaction, options)
+    _commit_bad_rows(transaction, outcome, after, options)
     every = options["compactEvery"]
     # After an overwrite there is nothing to fold, and a fold would conflict with the next batch.
     folds = kind is WriteKind.APPEND and every is not None and (batch_id + 1) % every == 0
@@ -51,19 +56,22 @@ def commit_write(written: Sequence[Written], options: ParsedOptions, kind: Write
     """Commits a batch write."""
     plan = written[0].plan
     transaction = _transaction(written, options, kind, batch_write(kind, plan.partition_columns, plan.rules))
-    after = _commit(transaction, options)
+    _, after = _commit(transaction, options)
     compact_if_wanted(after, len(transaction.files), _upkeep(options))
 
 
 def abort(messages: Sequence[WriterCommitMessage | None]) -> None:
     """Deletes the tasks' files if no commit was tried, or if the log has this write without them; else nothing."""
     for message in messages:
-        if not isinstance(message, Written) or not message.files:
+        if not isinstance(message, Written) or not (message.files or message.bad_files):
             continue
-        plan, files = message.plan, message.files
+        plan, files, bad_plan = message.plan, message.files, message.bad_plan
         log = open_log(plan.location, plan.storage_options, table_format=plan.table_format)
         if None in messages:  # a task failed, so that Spark never asked for a commit
             delete_orphans(log.store, (file.path for file in files))
+            if bad_plan is not None:
+                store = open_log(bad_plan.location, bad_plan.storage_options).store
+                delete_orphans(store, (file.path for file in message.bad_files))
         elif message.txn is not None:
             delete_after_abort(log, files, message.txn, plan.next_version)
 
@@ -79,7 +87,36 @@ def _transaction(
         txn=written[0].txn,
         user_metadata=options["userMetadata"],
         on_collision=options["txnVersionCollision"],
+        bad_records=_named_bad_rows(written),
     )
+
+
+def _named_bad_rows(written: Sequence[Written]) -> Named | None:
+    if written[0].bad_plan is None:
+        return None
+    from tablefeed.feed.commit.bad_rows import named
+
+    return named(written[0].bad_plan.url, [file for message in written for file in message.bad_files])
+
+
+def _commit_bad_rows(
+    transaction: Transaction, outcome: Committed | AlreadyApplied, after: Snapshot, options: ParsedOptions
+) -> None:
+    """Commits the files of bad rows that the batch's commit names, whichever process made it and whatever it is now."""
+    txn, given = transaction.txn, transaction.bad_records
+    if txn is None or not isinstance(transaction.plan, DeltaPlan):
+        return
+    if isinstance(outcome, AlreadyApplied) and outcome.recorded_txn_version == txn.txn_version:
+        from tablefeed.feed.commit.bad_rows import named_in_batch
+
+        given = named_in_batch(after, txn)
+    elif isinstance(outcome, AlreadyApplied):
+        return  # a later batch: this one was finished before
+    if given is not None:
+        from tablefeed.feed.commit.bad_rows import commit_bad_rows
+
+        around = partial(surroundings, _upkeep(options))
+        commit_bad_rows(given, dict(options.storage), txn, operation=transaction.operation, around=around)
 
 
 def _upkeep(options: ParsedOptions) -> UpkeepOptions:
@@ -99,7 +136,7 @@ def _now(transaction: Transaction) -> Snapshot | None:
 
 
 @waited_for()
-def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
+def _commit(transaction: Transaction, options: ParsedOptions) -> tuple[Committed | AlreadyApplied, Snapshot]:
     plan = transaction.plan
     upkeep = _upkeep(options)
     log, known = last_known(plan.location, dict(plan.storage_options), table_format=plan.table_format)
@@ -109,4 +146,4 @@ def _commit(transaction: Transaction, options: ParsedOptions) -> Snapshot:
         look_after(after, upkeep)  # the process that committed it may have died before it wrote the checkpoint
     remember(log, after)
     settle()
-    return after
+    return outcome, after

@@ -8,7 +8,7 @@ from tablefeed.data.assignment import Assignment
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.upkeep.background import waited_for
 from tablefeed.feed.write.sink import plan_write
-from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.feed.write.write_plan import DeltaPlan, WritePlan
 from tablefeed.feed.write.write_rules import Scope, WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.spark.parsed_options import ParsedOptions
@@ -45,3 +45,12 @@ def planned(path: str, schema: StructType, options: ParsedOptions, kind: WriteKi
     plan = plan_write(log, state, rows, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
     settle()
     return plan
+
+
+def planned_for_bad_rows(plan: WritePlan, options: ParsedOptions, kind: WriteKind) -> DeltaPlan | None:
+    """Plans the table for the rows that are taken out of the write `plan`; None where none are."""
+    if options["badRecords"] is None:
+        return None
+    from tablefeed.feed.write.bad_rows import plan_bad_rows
+
+    return plan_bad_rows(options["badRecords"], dict(options.storage), of=plan, kind=kind)

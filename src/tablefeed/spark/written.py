@@ -6,14 +6,19 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from tablefeed.feed.write.write_plan import WritePlan
+from tablefeed.feed.write.write_plan import DeltaPlan, WritePlan
 from tablefeed.model.actions import AddFile, Txn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written(WriterCommitMessage):
-    """The files that one task wrote, the plan that it followed, and the transaction to record, if any."""
+    """The files that one task wrote, the plan that it followed, and the transaction to record, if any.
+
+    `bad_files` have the rows that the task took out of the batch (the option `badRecords`), under `bad_plan`.
+    """
 
     plan: WritePlan
     files: tuple[AddFile, ...]
     txn: Txn | None = None
+    bad_plan: DeltaPlan | None = None
+    bad_files: tuple[AddFile, ...] = ()

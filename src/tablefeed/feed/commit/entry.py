@@ -102,6 +102,7 @@ def commit_entry(
             user_metadata=transaction.user_metadata,
             in_commit_timestamp_ms=commit_time_ms,
             tags=tags,
+            bad_records=transaction.bad_records,
         ),
         is_blind_append=transaction.kind in (WriteKind.APPEND, WriteKind.DEFINE),
         metrics=_metrics(write, folded, replaced, replaced_rows),

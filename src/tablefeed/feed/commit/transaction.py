@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -37,7 +37,7 @@ class Transaction:
     whether a file that another commit adds may have rows that the change would have to look at, and `decided_by` are
     the paths of live files whose rows decided, whether they are lost or not. `domains` are set by the commit, `beside`
     are the paths of files that were written for them, and `read_domains` are the names of those whose state the change
-    was made from.
+    was made from. `bad_records` are the files of rows that were taken out of the write (bad_rows.py).
     """
 
     plan: WritePlan
@@ -55,6 +55,7 @@ class Transaction:
     read_domains: frozenset[str] = frozenset()
     beside: tuple[str, ...] = ()
     on_collision: OnCollision = OnCollision.WARN
+    bad_records: Mapping[str, object] | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:

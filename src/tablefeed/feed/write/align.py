@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tablefeed.data.assignment import Assignment, needs_zone
-from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import TABLE, BrokenRule, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.write.evolution import refuse_void
 from tablefeed.model.schema import Field, Nested, Primitive, Struct, fields_of, paired
 
@@ -158,6 +158,11 @@ class _Column:
                 f"A value of the rows does not fit column {path!r} of {TABLE}: it cannot be stored as "
                 f"{error.wanted} ({error.reason}). Nothing of this write was committed: correct or filter the rows.",
                 error_class=error.error_class,
+                broken=BrokenRule(
+                    reason=f"a value cannot be stored as {error.wanted if error.column else self._field.type}",
+                    column=path,
+                    rows=None if error.column or error.failed is None else error.failed.to_pylist(),
+                ),
             ) from error
         except (LossyConversionError, pa.ArrowException) as error:
             raise self._mismatch(error) from error

@@ -9,7 +9,7 @@ import random
 import string
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import paths
@@ -42,21 +42,34 @@ def write_delta_task(
     store: Store | None = None,
 ) -> tuple[AddFile, ...]:
     """Writes as `sink.write_task` does, to Parquet files."""
+    return write_table_rows(plan, _rows(plan, batches, task, task_count), task=task, now_ms=now_ms, store=store)
+
+
+def write_table_rows(
+    plan: DeltaPlan, rows: Iterable[pa.RecordBatch], *, task: int, now_ms: int, store: Store | None = None
+) -> tuple[AddFile, ...]:
+    """Writes as `write_delta_task` does, for rows with the table's columns that keep its rules."""
     from tablefeed.data.write import write_files
 
     store = store or open_store(plan.location, for_store(plan.storage_options))
     # If the table was deleted meanwhile, its folder is not created again.
     within = None if plan.found is None else Within(directory="")
 
+    with new_files(store, new_path(plan, task), within=within) as new_file:
+        written = write_files(rows, file_layout(plan), new_file)
+        adds = tuple(added(plan, file, now_ms=now_ms) for file in written)
+        check_partitions(adds, plan.replaces)
+    return adds
+
+
+def new_path(plan: DeltaPlan, task: int) -> Callable[[Mapping[str, pa.Scalar], int], str]:
+    """Gives what names the new files of the task `task`, as `orphans.new_files` asks."""
+
     def path_of(values: Mapping[str, pa.Scalar], number: int) -> str:
         name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
         return file_path(plan, name, values)
 
-    with new_files(store, path_of, within=within) as new_file:
-        written = write_files(_rows(plan, batches, task, task_count), file_layout(plan), new_file)
-        adds = tuple(_added(plan, file, now_ms=now_ms) for file in written)
-        check_partitions(adds, plan.replaces)
-    return adds
+    return path_of
 
 
 def _rows(
@@ -131,7 +144,8 @@ def file_layout(plan: DeltaPlan) -> FileLayout:
     ).of_files_of(plan.shape.target_bytes)
 
 
-def _added(plan: DeltaPlan, file: WrittenFile, *, now_ms: int) -> AddFile:
+def added(plan: DeltaPlan, file: WrittenFile, *, now_ms: int) -> AddFile:
+    """Gives the add of a written file."""
     from tablefeed.delta.stats.stats_text import encode_stats
 
     return AddFile(

@@ -67,7 +67,7 @@ def filled_columns(rules: TableRules | None) -> frozenset[str]:
 
 def check_kept(kept: Kept, schema: Struct) -> None:
     """Raises UnsupportedExpressionError for a rule that no task can evaluate, SchemaMismatchError for a bad default."""
-    _built(kept, schema)
+    built_rules(kept, schema)
 
 
 def keeping(batches: Iterable[pa.RecordBatch], kept: Kept, schema: Struct) -> Iterator[pa.RecordBatch]:
@@ -75,10 +75,11 @@ def keeping(batches: Iterable[pa.RecordBatch], kept: Kept, schema: Struct) -> It
 
     For a rule that cannot be evaluated in this process the call itself raises, before it reads a batch.
     """
-    return map(_built(kept, schema), batches)
+    return map(built_rules(kept, schema), batches)
 
 
-def _built(kept: Kept, schema: Struct) -> RowRules:
+def built_rules(kept: Kept, schema: Struct) -> RowRules:
+    """Gives what fills and checks one batch after the other, as `keeping` does. Raises as that does."""
     from tablefeed.data.rule_evaluation import RowRules, Setting
 
     zone = None if kept.zone is None else zone_text(kept.zone)

@@ -1,0 +1,93 @@
+"""Commits the files of bad rows (feed/write/bad_rows.py) after the batch that they were taken out of.
+
+The commit of the batch decides which rows are bad: it names the files of the others, and in its commitInfo those of the
+bad rows. So a batch that is run again, perhaps under other rules, writes nothing anew: the files that the commit names
+are committed to their own table, once, with the txn of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tablefeed.delta import paths
+from tablefeed.delta.names import BAD_RECORDS
+from tablefeed.errors import CommitError
+from tablefeed.feed.commit.delta_commit import recorded_version
+from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.transaction import Operation, Surroundings, Transaction
+from tablefeed.feed.snapshot.known_state import newest_state, remember
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.write.bad_rows import table_of_bad_rows
+from tablefeed.log.conflicts import WriteKind
+from tablefeed.model.actions import AddFile, Commit, Txn, Version
+
+Named = Mapping[str, Any]
+"""JSON: the `url` of a table and its new `files`, as a commitInfo has them."""
+
+
+def named(url: str, files: Sequence[AddFile]) -> Named | None:
+    """Gives the new files of bad rows at `url` for the commitInfo of their batch; None where there are none."""
+    described = [
+        {"path": file.log_path, "size": file.size_bytes, "modificationTime": file.modified_ms, "stats": file.stats}
+        for file in files
+    ]
+    return {"url": url, "files": described} if described else None
+
+
+def named_in_batch(state: Snapshot, txn: Txn) -> Named | None:
+    """Gives what the commit of `txn`, which `state` records as the last of its application, names; None: nothing.
+
+    None also where that commit is no longer in the log.
+    """
+    for version in range(state.version, -1, -1):
+        found = state.log.commit(Version(version))
+        if found is None or _records(found, txn):
+            given = None if found is None else (found.info or {}).get(BAD_RECORDS)
+            return given if isinstance(given, Mapping) else None
+    return None
+
+
+def _records(found: Commit, txn: Txn) -> bool:
+    return any(each.app_id == txn.app_id and each.txn_version == txn.txn_version for each in found.txns)
+
+
+def commit_bad_rows(
+    given: Named,
+    storage_options: Mapping[str, str],
+    txn: Txn,
+    *,
+    operation: Operation,
+    around: Callable[[], Surroundings],
+) -> None:
+    """Commits the files that `given` names, unless their table records `txn`. Raises CommitError where one is gone."""
+    url = given["url"]
+    log, state = newest_state(url, storage_options)
+    if recorded_version(state, txn) is not None:
+        return
+    files = tuple(_adds(given["files"]))
+    gone = [file.path for file in files if not log.store.exists(file.path)]
+    if gone:
+        raise CommitError(
+            f"Batch {txn.txn_version} of query {txn.app_id} was committed, but the file {gone[0]} of its bad rows is "
+            f"gone from {url}. Bring the file back, and start the query again.",
+            url=url,
+        )
+    transaction = Transaction(
+        plan=table_of_bad_rows(url, storage_options), files=files, kind=WriteKind.APPEND, operation=operation, txn=txn
+    )
+    _, after = commit(log, state, transaction, around())
+    remember(log, after)
+
+
+def _adds(files: Iterable[Mapping[str, Any]]) -> Iterable[AddFile]:
+    for file in files:
+        yield AddFile(
+            path=paths.decode_path(file["path"]),
+            log_path=file["path"],
+            partition_values={},
+            size_bytes=file["size"],
+            modified_ms=file["modificationTime"],
+            data_change=True,
+            stats=file["stats"],
+        )

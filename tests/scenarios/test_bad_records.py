@@ -1,0 +1,219 @@
+"""Rows that break a rule go to a table of their own (`badRecords`), once with their batch; the others to theirs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql.types import LongType, StructType
+
+import tablefeed
+from scenarios.sinks import Sink, rows_of, stream_into
+from tablefeed.errors import CommitError, InvalidRowsError, TablefeedError
+from tablefeed.feed.commit import bad_rows
+from tablefeed.spark.sink import BatchWriter
+
+
+def people(root: Path, **more: Any) -> Sink:
+    """A query into a table with every rule, whose bad rows go beside it."""
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int32(), nullable=False),
+            ("age", pa.int32()),
+            ("born", pa.date32()),
+            ("member", pa.struct([pa.field("since", pa.int64(), nullable=False)])),
+        ]
+    )
+    tablefeed.create(root / "t", schema, constraints={"young": "age < 100"}, **more)
+    return stream_into(root / "t", badRecords=str(root / "bad"), timeZone="UTC")
+
+
+def rows(*given: tuple[Any, Any, Any, Any]) -> pa.Table:
+    kinds = {"id": pa.int64(), "age": pa.int64(), "born": pa.string(), "member": pa.struct([("since", pa.int64())])}
+    columns = zip(*given, strict=True)
+    return pa.table({name: pa.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)})
+
+
+ANY = {"since": 3}
+GOOD, YOUNG = (1, 5, "2020-02-29", ANY), (2, 6, None, ANY)
+
+
+def bad(root: Path) -> list[dict[str, Any]]:
+    found = tablefeed.open_table(root / "bad").to_arrow().to_pylist()
+    return sorted(found, key=lambda row: (row["batch_id"], json.loads(row["row"])["id"] or 0))
+
+
+def test_each_rule_sends_its_rows_to_the_other_table_and_the_others_are_committed(tmp_path: Path) -> None:
+    sink = people(tmp_path)
+
+    sink.write(
+        rows(GOOD, (None, 5, None, ANY), (4, 100, None, ANY), (5, 1 << 40, None, ANY), (6, 120, "2020-13-01", ANY)),
+        rows((7, 5, "tomorrow", ANY), (8, 5, None, {"since": None}), YOUNG, (9, None, None, ANY), (10, 5, None, None)),
+    )
+    sink.write(rows(YOUNG))
+
+    assert [row[:2] for row in rows_of(tmp_path / "t")] == [(1, 5), (2, 6), (2, 6)]
+    found = bad(tmp_path)
+    check = "CHECK constraint young (age < 100) violated"
+    assert [(json.loads(row["row"])["id"], row["column"], row["reason"]) for row in found] == [
+        (None, "id", "NOT NULL constraint violated"),
+        (4, "age", check),
+        (5, "age", "a value cannot be stored as int32"),
+        (6, "born", "a value cannot be stored as date32[day]"),
+        (7, "born", "a value cannot be stored as date32[day]"),
+        (8, "member.since", "NOT NULL constraint violated"),
+        (9, "age", check),  # a condition that is null is broken
+        (10, "member.since", "NOT NULL constraint violated"),  # as Delta-Spark has it
+    ]
+    assert json.loads(found[3]["row"]) == {"id": 6, "age": 120, "born": "2020-13-01", "member": ANY}
+    assert {(row["query_id"], row["batch_id"]) for row in found} == {("query", 0)}
+    assert [row["error_class"] for row in found[:3]] == [
+        "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+        "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+        "CAST_OVERFLOW_IN_TABLE_INSERT",
+    ]
+    assert DeltaTable(str(tmp_path / "bad")).to_pyarrow_table().num_rows == 8
+    assert tablefeed.open_table(tmp_path / "bad").version == 0  # a batch without bad rows makes no version
+
+
+def test_without_the_option_such_a_row_fails_the_batch(tmp_path: Path) -> None:
+    sink = people(tmp_path)
+    del sink.options["badRecords"]
+
+    with pytest.raises(InvalidRowsError):
+        sink.write(rows(GOOD, (4, 100, None, ANY)))
+
+
+def test_a_batch_of_bad_rows_alone_is_committed_though_empty_batches_are_not(tmp_path: Path) -> None:
+    sink = people(tmp_path)
+
+    sink.write(rows((4, 100, None, ANY)), recordEmptyBatches="false")
+    sink.run(0, rows((4, 100, None, ANY)), recordEmptyBatches="false")
+
+    assert (rows_of(tmp_path / "t"), len(bad(tmp_path))) == ([], 1)
+
+
+def test_values_are_told_as_json_that_loses_nothing(tmp_path: Path) -> None:
+    moment = datetime(2020, 1, 1, 12, 0, 0, 1, UTC)
+    values = {"id": 1, "d": Decimal("1.50"), "f": float("nan"), "b": b"\xff", "t": moment, "l": [{"x": Decimal(1)}]}
+    given = pa.Table.from_pylist([values])
+    tablefeed.create(tmp_path / "t", given.schema, constraints={"never": "id > 1"})
+
+    stream_into(tmp_path / "t", badRecords=str(tmp_path / "bad")).write(given)
+
+    assert json.loads(bad(tmp_path)[0]["row"]) == {
+        "id": 1,
+        "d": "1.50",
+        "f": "NaN",
+        "b": "/w==",
+        "t": "2020-01-01T12:00:00.000001+00:00",
+        "l": [{"x": "1"}],
+    }
+
+
+# --- once, with the batch --------------------------------------------------------------------------------------------
+
+
+def interrupted(sink: Sink, monkeypatch: pytest.MonkeyPatch, *given: pa.Table) -> None:
+    """A batch whose process dies between the two commits."""
+    with monkeypatch.context() as patched:
+        patched.setattr(bad_rows, "commit_bad_rows", lambda *_args, **_more: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            sink.run(0, *given)
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "the rule goes", "a stricter rule comes", "the option goes"])
+def test_a_batch_that_dies_between_the_two_commits_is_finished_as_it_was_decided_whatever_holds_now(
+    meanwhile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = people(tmp_path)
+    given = rows(GOOD, (4, 100, None, ANY), YOUNG)
+
+    interrupted(sink, monkeypatch, given)
+    assert not (tmp_path / "bad" / "_delta_log").exists()
+    tablefeed.append(tmp_path / "t", rows((50, 1, None, ANY)), time_zone="UTC")
+    match meanwhile:
+        case "the rule goes":
+            tablefeed.alter(tmp_path / "t", drop_constraints=["young"])
+        case "a stricter rule comes":
+            tablefeed.delete(tmp_path / "t", "age > 5")
+            tablefeed.alter(tmp_path / "t", add_constraints={"child": "age < 6"})
+        case "the option goes":
+            del sink.options["badRecords"]
+    before = rows_of(tmp_path / "t")
+    sink.run(0, given)
+    sink.run(0, given)
+
+    assert rows_of(tmp_path / "t") == before
+    assert [json.loads(row["row"])["id"] for row in bad(tmp_path)] == [4]
+    assert tablefeed.open_table(tmp_path / "bad").txn_version("query") == 0
+
+
+def test_files_of_bad_rows_that_are_gone_before_their_commit_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = people(tmp_path)
+    interrupted(sink, monkeypatch, rows((4, 100, None, ANY)))
+    for path in (tmp_path / "bad").glob("*.parquet"):
+        path.unlink()
+
+    with pytest.raises(CommitError, match=r"Batch 0 of query query was committed, but the file part-.* is gone"):
+        sink.run(0, rows((4, 100, None, ANY)))
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+IDS = StructType().add("id", LongType())
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "told"),
+    [
+        ({}, "complete", "Complete mode replaces all rows"),
+        ({"badRecords": "t"}, "append", "must be another table"),
+        ({"badRecords": "other"}, "append", "must be no table yet, or one that this option made"),
+        ({"keys": "id", "sequenceBy": "id"}, "append", "'badRecords'"),
+        ({"tableFormat": "indextables", "path": "new"}, "append", "Only Delta tables have it"),
+    ],
+)
+def test_what_cannot_take_bad_rows_out_is_refused_by_name(
+    options: dict[str, str], mode: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark_tablefeed import DefaultSource
+
+    monkeypatch.chdir(tmp_path)
+    tablefeed.append("t", pa.table({"id": [1]}))
+    tablefeed.append("other", pa.table({"id": [1]}))
+
+    with pytest.raises(TablefeedError, match=told):
+        DefaultSource({"path": "t", "badRecords": "bad", **options}).streamWriter(IDS, overwrite=mode == "complete")
+    with pytest.raises(TablefeedError, match="Only a stream that writes rows in append mode has it"):
+        BatchWriter({"path": "t", "badRecords": "bad"}, IDS, overwrite=False)
+
+
+def test_a_thousand_bad_rows_of_a_rule_are_found_at_once() -> None:
+    """Not one by one: a batch of a stream has 10,000 rows, and each look at the rules takes milliseconds."""
+    from tablefeed.feed.write.bad_rows import _parted
+
+    looks: list[int] = []
+
+    def step(batch: pa.RecordBatch) -> pa.RecordBatch:
+        from tablefeed.data.required import refuse_nulls
+
+        looks.append(batch.num_rows)
+        refuse_nulls(pa.Table.from_batches([batch]))
+        return batch
+
+    required = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    batch = pa.RecordBatch.from_arrays([pa.array([None, 1] * 1_000, pa.int64())], schema=required)
+    good, found = _parted(batch, step)
+
+    assert looks == [2_000, 1_000]
+    assert [list(at) for at, _ in found] == [list(range(0, 2_000, 2))]
+    assert [list(at) for at, _ in good] == [list(range(1, 2_000, 2))]
