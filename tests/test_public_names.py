@@ -51,6 +51,7 @@ REQUIRED = {"merge": {"on"}, "apply_changes": {"keys"}, "apply_changes_from_snap
 """The parameters after the star that must be given."""
 
 TABLE = {
+    "url",
     "version",
     "table_id",
     "schema",

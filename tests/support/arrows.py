@@ -34,7 +34,7 @@ HOUSE: Mapping[str, Room] = {
     "errors": Room(pure=True),
     "_version": Room(pure=True),
     "wording": Room(pure=True),
-    "model": Room(rooms=_names("errors"), pure=True),
+    "model": Room(rooms=_names("errors wording"), pure=True),
     "log": Room(rooms=_names("errors model"), packages=_names("pyarrow"), pure=True),
     "delta": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow pyroaring"), pure=True),
     "indextables": Room(rooms=_names("errors model"), packages=_names("orjson pyarrow fastavro"), pure=True),
@@ -42,7 +42,7 @@ HOUSE: Mapping[str, Room] = {
     "store": Room(rooms=_names("errors catalog"), packages=_names("fsspec s3fs gcsfs azure watchfiles pyarrow")),
     "data": Room(rooms=_names("errors model indextables"), packages=_names("pyarrow pyroaring duckdb sqlglot tantivy")),
     "feed": Room(
-        rooms=_names("_version errors model log delta indextables catalog store data"),
+        rooms=_names("_version errors wording model log delta indextables catalog store data"),
         packages=_names("pyarrow orjson pyroaring sqlglot pandas"),
     ),
     "spark": Room(

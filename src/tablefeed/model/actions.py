@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NewType
 
+from tablefeed.model.notebook import InNotebooks
 from tablefeed.model.split import Split
 
 Version = NewType("Version", int)
@@ -139,7 +140,7 @@ class DomainMetadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitInfo:
+class CommitInfo(InNotebooks):
     """Provenance of a version ("Commit Provenance Information"), each field as its writer wrote it.
 
     `version` is the log version; `committed_at_ms` the commit's time in milliseconds since 1970 UTC.

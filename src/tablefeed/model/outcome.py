@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablefeed.model.actions import Version
+from tablefeed.model.notebook import InNotebooks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(InNotebooks):
     """We committed `version`."""
 
     version: Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Optimized:
+class Optimized(InNotebooks):
     """Small files were rewritten into larger ones. The last commit was `version`, None where nothing was to do.
 
     The counts are of what the commits removed from the table and added to it; no row changed.
@@ -30,7 +31,7 @@ class Optimized:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replicated:
+class Replicated(InNotebooks):
     """The target's `version` has the rows of the source's `source_version`.
 
     The run made `commits` commits for that, none where nothing was new, and copied `files` files.
@@ -43,7 +44,7 @@ class Replicated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlreadyApplied:
+class AlreadyApplied(InNotebooks):
     """The table already records `recorded_txn_version` for this application, not below ours; nothing was written.
 
     `version` is the table's version in which that was found.

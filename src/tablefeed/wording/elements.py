@@ -47,12 +47,16 @@ def joined(content: Content) -> Markup:
             return Markup("".join(map(joined, content)))
 
 
-def fact_sheet(title: str, facts: Iterable[tuple[str, Content]]) -> str:
-    """Gives a small table of names and values, as notebooks show an object."""
+def fact_sheet(title: str, facts: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """Gives a small table of names and lines of text, as notebooks show an object."""
     left = "text-align:left"
     rows = [
-        element("tr", element("th", name, scope="row", style=left), element("td", value, style=left))
-        for name, value in facts
+        element(
+            "tr",
+            element("th", name, scope="row", style=f"{left};vertical-align:top"),
+            element("td", [[element("br") if index else None, line] for index, line in enumerate(lines)], style=left),
+        )
+        for name, lines in facts
     ]
     caption = element("caption", title, style=f"{left};font-weight:bold;caption-side:top")
     return str(element("table", caption, element("tbody", rows)))

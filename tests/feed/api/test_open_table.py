@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -315,3 +316,26 @@ def test_history_keeps_whatever_json_a_writer_said_of_its_commit(
 
     assert dict(next(table.history()).fields) == fields
     assert table.txn_version("q") == 3
+
+
+# --- as Python and notebooks show it ---------------------------------------------------------------------------------
+
+
+def test_a_table_is_shown_with_its_rows_and_nothing_is_read_for_that(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    tablefeed.append(path, pa.table({"id": [1, 2], "<i>": ["a", "b"]}))
+    tablefeed.append(path, pa.table({"id": [3], "<i>": ["c"]}))
+    table = tablefeed.open_table(path)
+    shutil.rmtree(path)
+
+    assert repr(table) == f"Table({str(path)!r}, version=1, rows=3)"
+    assert "<td" in table._repr_html_()
+    assert "&lt;i&gt;: string" in table._repr_html_()
+
+
+def test_a_table_whose_files_are_in_a_checkpoint_is_shown_without_rows(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1, 2]}))
+    tablefeed.checkpoint(tmp_path)
+
+    assert repr(tablefeed.open_table(tmp_path)) == f"Table({str(tmp_path)!r}, version=0)"
+    assert "not counted yet" in tablefeed.open_table(tmp_path)._repr_html_()

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from tablefeed.feed.api.opening import table_at
@@ -47,6 +47,10 @@ def open_table(
     return Table(log.load_for_files(at))
 
 
+_SHOWN = 30
+"""The columns that a notebook shows."""
+
+
 class Table:
     """One version of a table. Metadata and protocol are in memory; files and rows are read when they are asked for."""
 
@@ -54,7 +58,30 @@ class Table:
         self._snapshot = snapshot
 
     def __repr__(self) -> str:
-        return f"Table({self._log.url!r}, version={self.version})"
+        rows = "" if self._known_rows is None else f", rows={self._known_rows}"
+        return f"Table({self.url!r}, version={self.version}{rows})"
+
+    def _repr_html_(self) -> str:
+        from tablefeed.wording.elements import fact_sheet
+
+        rows = "not counted yet" if self._known_rows is None else f"{self._known_rows:,}"
+        columns = [f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in self.schema]
+        more = [f"and {len(columns) - _SHOWN:,} more"] if len(columns) > _SHOWN else []
+        facts = [
+            ("version", [f"{self.version:,}"]),
+            ("rows", [rows]),
+            ("partitioned by", [", ".join(self.partition_columns) or "none"]),
+            ("columns", [*columns[:_SHOWN], *more]),
+        ]
+        return fact_sheet(f"Table {self.url}", facts)
+
+    @cached_property
+    def _known_rows(self) -> int | None:
+        """The number of rows, where the statistics that are in memory say it. Nothing is read."""
+        from tablefeed.feed.snapshot.files import row_count
+
+        files = self._snapshot.loaded_files()
+        return None if files is None else row_count(files)
 
     @property
     def url(self) -> str:

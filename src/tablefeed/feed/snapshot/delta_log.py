@@ -63,6 +63,13 @@ class DeltaSnapshot(Snapshot):
         files = stream_live_files(reader, reading, segments, with_stats=with_stats)
         return held_against_checksum(files, reader, reading.segment, self.facts, url=self.log.url)
 
+    def loaded_files(self) -> Iterator[pa.RecordBatch] | None:
+        """See `Snapshot`: those of a short log without a checkpoint."""
+        from tablefeed.log.replay import live_files
+
+        kept = self.reading
+        return None if kept is None or kept.tail is None or kept.segment.checkpoint else live_files((), kept.tail)
+
     def segments(self) -> NextBest[LogSegment]:
         """Gives the log files that the version is read from, without those that are known to be unreadable."""
         return self.log.segments(self.version, self.unreadable)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,6 +41,17 @@ def described(batch: pa.RecordBatch, partitions: Mapping[str, str]) -> pa.Record
         ],
         schema=DESCRIPTION,
     )
+
+
+def row_count(files: Iterable[pa.RecordBatch]) -> int | None:
+    """Gives the number of rows in live files; None where statistics lack it, or deletion vectors delete some."""
+    rows = 0
+    for batch in files:
+        counts = record_counts(batch["stats"])
+        if counts.null_count or batch["deletion_vector"].null_count < batch.num_rows:
+            return None
+        rows += pc.sum(counts).as_py() or 0
+    return rows
 
 
 def with_num_records(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -154,6 +154,10 @@ class Snapshot(ABC):
         `TableLog.load`. Raises CorruptLogError and ObjectNotFoundError where no other log files give the version.
         """
 
+    def loaded_files(self) -> Iterator[pa.RecordBatch] | None:
+        """Gives the live files with statistics if they are all in memory; None where the log must be read for them."""
+        return None
+
     @abstractmethod
     def metadata_behind_hole(self, version: Version) -> Metadata | None:
         """Gives the metadata at `version`, before which commits are lost; as of the newest version if it is not known.

@@ -29,6 +29,7 @@ from tablefeed.indextables import names as index_names
 from tablefeed.indextables.log import protocol as index_protocol
 from tablefeed.log.segment import LogSegment, whole_checkpoints
 from tablefeed.model.actions import Version
+from tablefeed.model.notebook import InNotebooks
 from tablefeed.model.progress import OnProgress, unreported
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ _KNOWS_STATES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpointed:
+class Checkpointed(InNotebooks):
     """`written`: a checkpoint or state of `version` was written now. False where there was one already.
 
     Where the one that is there cannot be read and keeps the name, a warning names it. `log_files_deleted` counts the

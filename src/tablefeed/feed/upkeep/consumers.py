@@ -21,6 +21,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
+from tablefeed.model.notebook import InNotebooks
 from tablefeed.store import Entry, Within
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ _SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consumer:
+class Consumer(InNotebooks):
     """A registered reader that has read all versions up to `version`; -1: none yet.
 
     Its last report was at `reported_at_ms`, by the clock of the store. From `expires_at_ms` on, nothing is kept for it.

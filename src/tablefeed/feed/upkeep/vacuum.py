@@ -67,6 +67,10 @@ _OWN_PATH = re.compile(rf"{OWN_FOLDER}/[\w./-]+")
 """How a metadata domain names one of tablefeed's own files."""
 
 
+_SHOWN = 20
+"""The paths that a notebook shows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vacuumed:
     """The files that were deleted, or with `dry_run` would be: names below the table as Arrow strings; total size.
@@ -83,6 +87,18 @@ class Vacuumed:
     def file_count(self) -> int:
         """The number of files."""
         return len(self.paths)
+
+    def _repr_html_(self) -> str:
+        from tablefeed.wording.elements import fact_sheet
+        from tablefeed.wording.words import size
+
+        more = [f"and {self.file_count - _SHOWN:,} more"] if self.file_count > _SHOWN else []
+        facts = [
+            ("files", [f"{self.file_count:,}, {size(self.size_bytes)}"]),
+            ("waits for", self.waits_for or ["none"]),
+            ("paths", [*self.paths.slice(0, _SHOWN).to_pylist(), *more] or ["none"]),
+        ]
+        return fact_sheet("Vacuumed: would be deleted" if self.dry_run else "Vacuumed: deleted", facts)
 
 
 def vacuum(
