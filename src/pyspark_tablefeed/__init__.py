@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark import __version__ as pyspark_version
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
@@ -27,9 +28,13 @@ __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):
-    """`format("tablefeed")`: tails a table's log and commits to it. Options: docs/options.md."""
+    """`format("tablefeed")`: tails a table's log and commits to it."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
+        if [int(part) for part in pyspark_version.split(".")[:2]] < [4, 2]:
+            from tablefeed.spark.old_pyspark import too_old
+
+            raise too_old(pyspark_version)
         super().__init__(options)
         # What `schema` found is kept for the plan: rows are delivered in the schema that the query was analysed with.
         self.analysis: Analysis | None = None

@@ -6,6 +6,7 @@
     │   ├── UnknownOptionError          a name in no list, with the nearest known one
     │   ├── UnsupportedOptionError      a known name that this version does not do yet
     │   ├── ConflictingOptionsError     two options that exclude each other
+    │   ├── IncompleteOptionsError      an option without another that it needs
     │   └── MissingPathError            no path was given
     ├── TableError                  the table in its present state cannot be used this way
     │   ├── TableNotFoundError          no log at the path
@@ -163,12 +164,12 @@ class IllegalOptionError(OptionError):
 
 
 class UnknownOptionError(OptionError):
-    """`option` is in no list; `nearest` is the likeliest meant, or None."""
+    """`option` is none of the `known` ones; `nearest` is the likeliest meant, or None."""
 
-    def __init__(self, *, option: str, nearest: str | None) -> None:
-        self.option, self.nearest = option, nearest
-        hint = f" Did you mean {nearest!r}?" if nearest else ""
-        super().__init__(f"Unknown option {option!r}.{hint} The options are listed in docs/options.md.")
+    def __init__(self, *, option: str, nearest: str | None, known: tuple[str, ...]) -> None:
+        self.option, self.nearest, self.known = option, nearest, known
+        hint = f"Did you mean {nearest!r}?" if nearest else f"The options are {', '.join(known)}."
+        super().__init__(f"Unknown option {option!r}. {hint}")
 
 
 class UnsupportedOptionError(OptionError):
@@ -186,6 +187,14 @@ class ConflictingOptionsError(OptionError):
         self.options = options
         named = " and ".join(repr(o) for o in options)
         super().__init__(f"Options {named} cannot be combined. {remedy}", error_class=error_class)
+
+
+class IncompleteOptionsError(OptionError):
+    """`given` means nothing without `missing`."""
+
+    def __init__(self, *, given: str, missing: str, error_class: str | None = None) -> None:
+        self.given, self.missing, self.options = given, missing, (given, missing)
+        super().__init__(f"Option {given!r} needs {missing!r}. Set both or neither.", error_class=error_class)
 
 
 class MissingPathError(OptionError):

@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
+from pyspark_tablefeed import DefaultSource
 from tablefeed.errors import (
-    ConflictingOptionsError,
     IllegalOptionError,
+    IncompleteOptionsError,
     MissingPathError,
     OptionError,
+    TablefeedError,
     UnknownOptionError,
     UnsupportedOptionError,
 )
@@ -52,6 +54,37 @@ NOT_SET = """readChangeFeed readChangeData withEventTimeOrder ignoreDeletes igno
 UNSET_OF_WRITES = """tableFormat partitionBy clusterBy userMetadata timeZone compression maxRecordsPerFile optimizeWrite
     logCompactionEvery checkpointPartSize txnAppId txnVersion replaceWhere"""
 """Options that are None where they are not given, or true, or false."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("startingVersion", "Latest", "must be 'latest', in lower case, or a version from 0"),
+        ("allowSourceColumnDrop", "Always", "must be 'always', in lower case, or a version"),
+    ],
+)
+def test_a_keyword_in_another_case_is_refused_with_its_spelling(name: str, value: str, words: str) -> None:
+    assert words in str(illegal("stream read", name, value))
+
+
+def test_an_option_like_no_other_is_answered_with_the_list() -> None:
+    with pytest.raises(
+        UnknownOptionError, match=r"Unknown option 'qqqq'. The options are allowSource.*, withEventTimeOrder\.$"
+    ):
+        stream(qqqq="1")
+
+
+@pytest.mark.parametrize(("version", "is_old"), [("4.1.2", True), ("4.2.0.dev1", False), ("4.10.0", False)])
+def test_a_pyspark_that_is_too_old_is_named_at_lookup(
+    version: str, *, is_old: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark_tablefeed.pyspark_version", version)
+
+    if is_old:
+        with pytest.raises(TablefeedError, match=r"needs PySpark 4\.2 or newer, and this is PySpark 4\.1\.2"):
+            DefaultSource({})
+    else:
+        DefaultSource({})
 
 
 def test_without_options_every_one_has_its_default() -> None:
@@ -139,7 +172,7 @@ NO_STARTS = ["-1", "Latest", "LATEST", " 2", "", "x", "1.0", "922337203685477580
         ("stream read", "maxFilesPerTrigger", NO_NUMBERS, POSITIVE),
         ("stream read", "maxRowsPerTrigger", ["0", "-1", "", "1e3", "9223372036854775808"], POSITIVE),
         ("stream read", "maxBytesPerTrigger", NO_SIZES, "must be a size configuration such as '10g'"),
-        ("stream read", "startingVersion", NO_STARTS, "must be greater than or equal to zero"),
+        ("stream read", "startingVersion", NO_STARTS, "must be 'latest', in lower case, or a version from 0"),
         ("stream read", "timeZone", ["", "Mars/Base", "Berlin", "+19:00"], "must be a time zone"),
         ("stream read", "endingVersion", ["-1", "latest", ""], COUNTED),
         ("batch read", "versionAsOf", ["-1", "x", "", "9" * 19], "[DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE]"),
@@ -159,7 +192,7 @@ def test_a_value_of_another_kind_is_refused_with_what_it_must_be(
 
 @pytest.mark.parametrize("half", [{"txnAppId": "etl"}, {"txnVersion": "0"}])
 def test_an_application_and_its_version_come_together_or_not_at_all(tmp_path: Path, half: dict[str, str]) -> None:
-    with pytest.raises(ConflictingOptionsError, match=r"^\[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS\]"):
+    with pytest.raises(IncompleteOptionsError, match=r"^\[DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS\]"):
         BatchWriter({"path": str(tmp_path), **half}, StructType(), overwrite=False)
 
 

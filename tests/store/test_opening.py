@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import uuid
@@ -41,7 +42,8 @@ def test_a_relative_path_is_of_the_directory_it_was_opened_in(tmp_path: Path, mo
 
     assert open_store("a/b").url == f"{tmp_path}/a/b"
     assert open_store(Path("a")).url == f"{tmp_path}/a"
-    assert open_store("~/a").url == f"{tmp_path}/~/a"
+    assert open_store("./~/a").url == f"{tmp_path}/~/a"
+    assert open_store("~a").url == f"{tmp_path}/~a"
     assert open_store("10:30/a").url == f"{tmp_path}/10:30/a"
 
 
@@ -99,6 +101,24 @@ def test_a_directory_bucket_of_s3_is_refused_by_name(url: str) -> None:
         StoreConfigError, match=r"Directory buckets .* and s3://.*--xa?-s3\S* was neither read nor writ"
     ):
         open_store(url)
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("dbfs:/mnt/lake/t", "write /dbfs/mnt/lake/t;"),
+        ("dbfs:///mnt/lake/t", "write /dbfs/mnt/lake/t;"),
+        ("dbfs:/dbfs/mnt/t", "write /dbfs/mnt/t;"),
+        ("~", f"Write {str(Path.home())!r}, or './~' for a folder"),
+        ("~/lake/t", f"Write {str(Path.home() / 'lake' / 't')!r}, or './~/lake/t' for a folder"),
+        (Path("~/t"), f"Write {str(Path.home() / 't')!r}"),
+    ],
+)
+def test_a_path_that_another_tool_would_expand_is_refused_with_the_path_to_write(
+    text: str | Path, instead: str
+) -> None:
+    with pytest.raises(StoreConfigError, match=re.escape(instead)):
+        open_store(text)
 
 
 def test_an_unknown_scheme_is_refused_by_name() -> None:

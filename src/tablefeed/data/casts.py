@@ -125,12 +125,23 @@ def _from_text(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None, by:
         rounded = by(pa.string(), wanted, lambda text: as_decimal(Decimal(text), wanted), OVERFLOW)
         return lambda array: rounded(numbers(array))
     if is_a.is_date(wanted):
-        days = by(found, pa.int32(), spark_texts.read_date, INVALID_INPUT)
-        return lambda array: days(array).view(wanted)
+        return _seen_as(wanted, by(found, pa.int32(), spark_texts.read_date, INVALID_INPUT))
     if is_a.is_timestamp(wanted):
-        micros = by(found, pa.int64(), _reader_of_moments(wanted, zone), INVALID_INPUT)
-        return lambda array: micros(array).view(wanted)
+        return _seen_as(wanted, by(found, pa.int64(), _reader_of_moments(wanted, zone), INVALID_INPUT))
     raise LossyConversionError(found, wanted)
+
+
+def _seen_as(wanted: pa.DataType, counts: Conversion) -> Conversion:
+    """Gives the days or microseconds of `counts` as `wanted`, which its errors name too."""
+
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return counts(array).view(wanted)
+        except CastError as error:
+            error.wanted = wanted
+            raise
+
+    return convert
 
 
 def _reader_of_moments(wanted: pa.TimestampType, zone: tzinfo | None) -> Callable[[str], int]:
@@ -243,8 +254,8 @@ def _float_as_decimal(number: float, wanted: pa.Decimal128Type) -> Decimal | Non
 
 def _temporal(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Conversion:
     counts, count = _counts(found), pa.int32() if pa.types.is_date(wanted) else pa.int64()
-    moments = by_value(found, count, _moved(found, wanted, zone), INVALID_INPUT)
-    return lambda array: moments(counts(array)).view(wanted)
+    moments = _seen_as(wanted, by_value(found, count, _moved(found, wanted, zone), INVALID_INPUT))
+    return lambda array: moments(counts(array))
 
 
 def _moved(found: pa.DataType, wanted: pa.DataType, zone: tzinfo | None) -> Callable[[int], int]:

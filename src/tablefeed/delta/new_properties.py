@@ -1,13 +1,14 @@
 """The properties that a new table may be given, checked as Delta-Spark checks them (DeltaConfig.scala).
 
 Names are matched in any case, because Spark passes options on in lower case, and kept as Delta-Spark spells them.
-Properties without the prefix `delta.` are the user's own and not checked. Delta-Spark ignores `delta.targetFileSize`;
-Databricks, delta-rs and our writers follow it.
+Properties without the prefix `delta.` are the user's own and not checked; one that lacks only the prefix is warned
+of. Delta-Spark ignores `delta.targetFileSize`; Databricks, delta-rs and our writers follow it.
 """
 
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 from collections.abc import Callable, Mapping
 
@@ -17,6 +18,8 @@ from tablefeed.delta.file_layout import CODECS, named_codec
 from tablefeed.delta.intervals import parse_interval
 from tablefeed.delta.properties import BOOLEANS, TableProperties, column_names
 from tablefeed.errors import IllegalOptionError
+
+logger = logging.getLogger(__name__)
 
 PREFIX = "delta."
 
@@ -118,6 +121,9 @@ def _checked(name: str, value: str) -> tuple[str, str]:
 
     folded = name.lower()
     if not folded.startswith(PREFIX):
+        if f"{PREFIX}{folded}" in _BY_FOLDED:
+            meant = known_name(f"{PREFIX}{name}")
+            logger.warning("The property %r has no effect: the table's own is %r. It is stored as given.", name, meant)
         return name, value
     if folded.startswith(names.CHECK_CONSTRAINT_PREFIX):
         return names.CHECK_CONSTRAINT_PREFIX + name[len(names.CHECK_CONSTRAINT_PREFIX) :], value

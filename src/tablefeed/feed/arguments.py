@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 import re
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tablefeed.errors import IllegalOptionError, MissingPathError, SchemaMismatchError, naming
 from tablefeed.store.address import parse_address
@@ -64,14 +65,28 @@ def from_any_folder(location: str) -> str:
 
 
 def store_options(given: object) -> dict[str, str]:
-    """Gives storage options as a dict, empty for None. Raises IllegalOptionError, which does not show their values."""
+    """Gives storage options as a dict, empty for None; a mapping among them as JSON, as the store reads it.
+
+    Raises IllegalOptionError, which does not show their values.
+    """
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise IllegalOptionError(
             option="storage_options", value=f"a {type(given).__name__}", explain="must map names to values, both text"
         )
-    return dict(given)
+    return {name: _store_option(name, value) for name, value in given.items()}
+
+
+def _store_option(name: str, value: Any) -> Any:  # Any: numbers and credentials of a client pass as they are
+    if not isinstance(value, Mapping | list | set):
+        return value
+    try:
+        return json.dumps(value if isinstance(value, list | set) else dict(value), sort_keys=True)
+    except TypeError as error:
+        raise IllegalOptionError(
+            option=f"storage_options[{name!r}]", value=f"a {type(value).__name__}", explain="must be JSON or a text"
+        ) from error
 
 
 def switch(value: object, *, argument: str) -> bool:

@@ -14,16 +14,36 @@ from tablefeed.model.actions import AddFile, Commit, RemoveFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remedies:
+    """What errors tell a user to do `of_changes`, commits that rewrite rows, and `of_deletes`, in the user's words."""
+
+    of_changes: str
+    of_deletes: str
+
+
+OPTIONS = Remedies(
+    of_changes="Set the option readChangeFeed=true to receive the changed rows, if the table records them; "
+    "skipChangeCommits=true to pass such commits; or ignoreChanges=true to receive rewritten files whole. Or restart "
+    "from a full snapshot with a new checkpoint.",
+    of_deletes="Set the option readChangeFeed=true to receive the deleted rows, if the table records them; or "
+    "skipChangeCommits=true or ignoreDeletes=true to pass such commits. Or restart from a full snapshot with a new "
+    "checkpoint.",
+)
+"""The remedies of a stream in Spark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePolicy:
     """What to do with commits that delete or rewrite rows. Stronger flags imply weaker ones.
 
     `ignore_deletes` passes commits that only delete; `ignore_changes` also delivers rewritten files whole, unchanged
-    rows included; `skip_change_commits` delivers nothing of a commit that removes data.
+    rows included; `skip_change_commits` delivers nothing of a commit that removes data. `remedies` are for errors.
     """
 
     ignore_deletes: bool = False
     ignore_changes: bool = False
     skip_change_commits: bool = False
+    remedies: Remedies = OPTIONS
 
     @property
     def allows_changes(self) -> bool:
@@ -49,12 +69,11 @@ def delivered_files(commit: Commit, policy: ChangePolicy) -> tuple[AddFile, ...]
     if policy.skip_change_commits:
         return ()
     if added and not policy.allows_changes:
-        raise _changes_refused(commit, removed)
+        raise _changes_refused(commit, removed, policy.remedies.of_changes)
     if not added and not policy.allows_deletes:
         raise ChangeRefusedError(
-            f"Version {commit.version} of {TABLE} deletes rows (for example {removed.path}), and this stream delivers "
-            "appends only. Set the option skipChangeCommits=true or ignoreDeletes=true to pass such commits, or "
-            "restart from a full snapshot with a new checkpoint.",
+            f"Version {commit.version} of {TABLE} deletes rows (for example {removed.path}), and only appends are "
+            f"delivered. {policy.remedies.of_deletes}",
             version=commit.version,
             error_class="DELTA_SOURCE_IGNORE_DELETE",
         )
@@ -74,13 +93,11 @@ def first_said(files: Sequence[AddFile]) -> Iterator[tuple[int, AddFile]]:
             yield index, file
 
 
-def _changes_refused(commit: Commit, removed: RemoveFile) -> ChangeRefusedError:
+def _changes_refused(commit: Commit, removed: RemoveFile, remedy: str) -> ChangeRefusedError:
     info = commit.info or {}
     what = f"{info['operation']} ({info.get('operationParameters')})" if "operation" in info else removed.path
     return ChangeRefusedError(
-        f"Version {commit.version} of {TABLE} rewrites or deletes rows: {what}. This stream delivers appends only. "
-        "Set the option skipChangeCommits=true to pass such commits, or ignoreChanges=true to receive rewritten "
-        "files whole, or restart from a full snapshot with a new checkpoint.",
+        f"Version {commit.version} of {TABLE} rewrites or deletes rows: {what}. Only appends are delivered. {remedy}",
         version=commit.version,
         error_class="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
     )

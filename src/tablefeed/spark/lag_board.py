@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from tablefeed.errors import UnsupportedOptionError
 from tablefeed.feed.stream.lag import Lag
 
 if TYPE_CHECKING:
@@ -130,8 +131,11 @@ def exported_board() -> LagBoard:
 
 def export_to_prometheus(board: LagBoard, registry: CollectorRegistry) -> None:
     """Makes `registry` read `board` whenever it is scraped."""
-    from prometheus_client.metrics_core import GaugeMetricFamily
-    from prometheus_client.registry import Collector
+    try:
+        from prometheus_client.metrics_core import GaugeMetricFamily
+        from prometheus_client.registry import Collector
+    except ModuleNotFoundError as error:
+        raise _missing("registry", "metrics") from error
 
     class BoardCollector(Collector):
         def collect(self) -> Iterable[Metric]:
@@ -148,7 +152,10 @@ def export_to_prometheus(board: LagBoard, registry: CollectorRegistry) -> None:
 
 def export_to_opentelemetry(board: LagBoard, meter: Meter) -> None:
     """Makes `meter` read `board` whenever its metrics are collected."""
-    from opentelemetry.metrics import Observation
+    try:
+        from opentelemetry.metrics import Observation
+    except ModuleNotFoundError as error:
+        raise _missing("meter", "otel") from error
 
     def observer(gauge: Gauge) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_options: CallbackOptions) -> Iterable[Observation]:
@@ -160,3 +167,8 @@ def export_to_opentelemetry(board: LagBoard, meter: Meter) -> None:
 
     for gauge in GAUGES:
         meter.create_observable_gauge(gauge.name, [observer(gauge)], unit=gauge.unit, description=gauge.doc)
+
+
+def _missing(argument: str, extra: str) -> UnsupportedOptionError:
+    remedy = f'A package is missing: pip install "tablefeed[{extra}]".'
+    return UnsupportedOptionError(option=argument, remedy=remedy)

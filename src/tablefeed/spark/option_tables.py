@@ -242,7 +242,7 @@ TRACKING = (
     *(
         OptionSpec(
             option,
-            _keyword_or_version("always", "'always' or a version of the table"),
+            _keyword_or_version("always", "'always', in lower case, or a version of the table"),
             doc=f"`always`, or the version of a change: a stream that tracks schemas continues after {which}.",
         )
         for option, which in (
@@ -283,7 +283,7 @@ STREAM_READ: tuple[OptionSpec, ...] = (
     *CHANGE_FEED,
     OptionSpec(
         "startingVersion",
-        _keyword_or_version("latest", "greater than or equal to zero"),
+        _keyword_or_version("latest", "'latest', in lower case, or a version from 0"),
         doc="The first version to deliver, or `latest` for what is committed after the start. Unset: the whole table "
         "first.",
     ),
@@ -352,7 +352,7 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         "consumerId",
         consumer_id,
         doc="The name under which the stream is a consumer of the table: vacuum and cleanup of the log keep what "
-        "it has still to read. Each stream needs an id of its own (docs/consumers.md).",
+        "it has still to read. Each stream needs an id of its own ([consumers.md](consumers.md)).",
     ),
     _TASKS,
     *_ROWS_AND_COLUMNS,
@@ -448,9 +448,10 @@ _WRITE: tuple[OptionSpec, ...] = (
         "storeAssignmentPolicy",
         _one_of(Policy),
         default=Policy.ANSI,
-        doc="How values are cast to the table's types. `ansi`: a value that does not fit fails the write. `strict`: a "
-        "type that could have such a value fails the write. `legacy`: numbers that do not fit are wrapped and text "
-        "that cannot be read becomes null, without a warning.",
+        doc="How values are cast to the table's types. `ansi`: a value that does not fit fails the write, but a "
+        "fraction is cut off without a word: 1.5 becomes 1 in a `bigint`, as in Spark. `strict`: a type that "
+        "could have such a value fails the write. `legacy`: numbers that do not fit are wrapped and text that cannot "
+        "be read becomes null, without a warning.",
     ),
     OptionSpec(
         "timeZone",

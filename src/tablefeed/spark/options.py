@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from tablefeed.errors import (
     ConflictingOptionsError,
     IllegalOptionError,
+    IncompleteOptionsError,
     MissingPathError,
     TablefeedError,
     UnknownOptionError,
@@ -76,7 +77,7 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
             if accepted is None or not _says_the_same(value, accepted):
                 raise UnsupportedOptionError(option=name, remedy=remedy)
         else:
-            raise UnknownOptionError(option=key, nearest=_nearest(key, direction))
+            raise UnknownOptionError(option=key, nearest=_nearest(key, direction), known=_names(direction))
     return ParsedOptions(values=values, storage=storage, properties=properties, index_as=index_as)
 
 
@@ -204,10 +205,9 @@ def bounds_of(parsed: ParsedOptions) -> tuple[Bound, Bound]:
 def check_txn_pair(app_id: str | None, txn_version: int | None) -> None:
     """Refuses one of txnAppId and txnVersion without the other."""
     if (app_id is None) != (txn_version is None):
-        raise ConflictingOptionsError(
-            options=("txnAppId", "txnVersion"),
-            remedy="Set both or neither.",
-            error_class="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+        given, missing = ("txnAppId", "txnVersion") if txn_version is None else ("txnVersion", "txnAppId")
+        raise IncompleteOptionsError(
+            given=given, missing=missing, error_class="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"
         )
 
 
@@ -228,6 +228,12 @@ def named_as_options() -> Iterator[None]:
 
 _ARGUMENTS = {re.sub("([A-Z])", r"_\1", spec.name).lower(): spec.name for spec in ROW_CHANGES}
 _ARGUMENT = re.compile(rf"\b({'|'.join(_ARGUMENTS)})\b")
+
+
+def _names(direction: str) -> tuple[str, ...]:
+    # When a read is analysed, it is not known whether it is a stream.
+    directions = ("stream read", "read of changes") if direction == "any read" else (direction,)
+    return tuple(sorted({spec.name for each in directions for spec in SPECS[each]}))
 
 
 def _nearest(key: str, direction: str) -> str | None:

@@ -1,7 +1,8 @@
 """Parses paths and URLs as users write them, and gives the form that errors show. Opens nothing.
 
-A text without a scheme is a local path; a relative one begins at the working directory, and `~` is an ordinary
-character, as in Spark. Only a `file:` URL is percent-decoded. Hadoop's scheme names are mapped to fsspec's.
+A text without a scheme is a local path; a relative one begins at the working directory. One that begins with `~` is
+refused: a shell would expand it, and Spark would make a folder of that name. Only a `file:` URL is percent-decoded.
+Hadoop's scheme names are mapped to fsspec's.
 """
 
 from __future__ import annotations
@@ -53,6 +54,13 @@ def parse_address(text: str | os.PathLike[str]) -> Address:
     scheme, rest = (match[1].lower(), match[2]) if match else ("", text)
     if scheme == "file":
         return Address(scheme="file", location=_path_of_file_url(rest, shown_as=text))
+    if scheme == "dbfs":
+        path = rest.lstrip("/").removeprefix("dbfs/")
+        raise StoreConfigError(
+            f"{shown(text)!r} is a path of Databricks, whose scheme dbfs: is not known here. Where the cluster mounts "
+            f"DBFS, write /dbfs/{path}; else the URL of the store behind it.",
+            url=shown(text),
+        )
     if rest.startswith("//") and scheme:
         return Address(scheme=_SCHEMES.get(scheme, scheme), location=_remote(scheme, rest))
     if (scheme and rest.startswith("/")) or scheme in _NEVER_A_PATH or "://" in text:
@@ -60,6 +68,12 @@ def parse_address(text: str | os.PathLike[str]) -> Address:
             f"{shown(text)!r} is neither a path nor a URL. A URL is scheme://...; a local path with a colon "
             "starts with ./ or /.",
             url=shown(text),
+        )
+    if not scheme and text.partition("/")[0] == "~":
+        raise StoreConfigError(
+            f"The home directory in {text!r} is not filled in here. Write {str(Path(text).expanduser())!r}, or "
+            f"{'./' + text!r} for a folder that is named '~'.",
+            url=text,
         )
     return Address(scheme="file", location=str(Path(text).absolute()))
 

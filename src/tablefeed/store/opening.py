@@ -31,7 +31,7 @@ _PACKAGES = {
 def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Store:
     """Opens the store whose root is `url`. Nothing is read: the root need not exist.
 
-    `url` is a path (a relative one is made absolute now; `~` is not expanded), a `file:` URL, which is percent-decoded,
+    `url` is a path (a relative one is made absolute now; `~` is refused), a `file:` URL, which is percent-decoded,
     or any URL that fsspec knows; Hadoop's scheme names (such as `s3a`) are understood too. `storage_options` go to
     fsspec's file system; for S3 the names of object_store (`aws_access_key_id` and the like) are understood too. A
     local store uses them for objects that a log names by URL. The name of a table in a catalog (vended.py) is looked up

@@ -8,7 +8,12 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.data.assignment import Assignment, Policy
-from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
+from tablefeed.errors import (
+    ConflictingOptionsError,
+    IllegalOptionError,
+    IncompleteOptionsError,
+    SchemaMismatchError,
+)
 from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number, word
 from tablefeed.feed.commit.collisions import OnCollision, check_collision
 from tablefeed.feed.commit.loop import commit
@@ -169,11 +174,13 @@ def _zone(name: object) -> tzinfo | None:
 
 
 def txn_of(app_id: str | None, txn_version: int | None) -> Txn | None:
-    """Gives the txn of a write. Raises ConflictingOptionsError where only one of both is given."""
+    """Gives the txn of a write. Raises IncompleteOptionsError where only one of both is given."""
     if app_id is None and txn_version is None:
         return None
-    if app_id is None or txn_version is None:
-        raise ConflictingOptionsError(options=("app_id", "txn_version"), remedy="Give both or neither.")
+    if txn_version is None:
+        raise IncompleteOptionsError(given="app_id", missing="txn_version")
+    if app_id is None:
+        raise IncompleteOptionsError(given="txn_version", missing="app_id")
     return Txn(
         app_id=text(app_id, argument="app_id"), txn_version=whole_number(txn_version, argument="txn_version", least=0)
     )

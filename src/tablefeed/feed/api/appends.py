@@ -18,7 +18,7 @@ from tablefeed.feed.snapshot.in_force import metadata_at
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.same_table import refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.log.admission import ChangePolicy, delivered_files, first_said
+from tablefeed.log.admission import ChangePolicy, Remedies, delivered_files, first_said
 from tablefeed.log.compatibility import can_read_older
 from tablefeed.model.actions import AddFile, Commit, Metadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from tablefeed.data.predicate import RowFilter
+
+
+_REMEDIES = Remedies(
+    of_changes="Read the changed rows with tablefeed.changes, if the table records them. Or set "
+    "skip_change_commits=True to pass such commits, or ignore_changes=True to get rewritten files whole.",
+    of_deletes="Read the deleted rows with tablefeed.changes, if the table records them. Or set "
+    "skip_change_commits=True or ignore_deletes=True to pass such commits.",
+)
 
 
 def appends(
@@ -62,6 +70,7 @@ def appends(
         ignore_deletes=switch(ignore_deletes, argument="ignore_deletes"),
         ignore_changes=switch(ignore_changes, argument="ignore_changes"),
         skip_change_commits=switch(skip_change_commits, argument="skip_change_commits"),
+        remedies=_REMEDIES,
     )
     read = _as_of(versions[-1], newest)
     start = metadata_at(versions[0], newest)

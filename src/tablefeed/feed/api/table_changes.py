@@ -190,7 +190,7 @@ def restore(
     `open_table`.
     """
     if version is None and timestamp is None:
-        raise IllegalOptionError(option="version", value="None", explain="or `timestamp` must be given")
+        raise IllegalOptionError(option="version", value="None", explain="must be given, or `timestamp`")
     log = open_maintained(location(url), store_options(storage_options))
     _, wanted = table_at(url, version=version, timestamp=timestamp, storage_options=storage_options)
     newest = log.load_for_files()

@@ -52,7 +52,8 @@ class ChangesRecorded:
         raise ChangeDataError(
             f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {url} cannot be read: version "
             f"{version} did not record them. Read a range in which the property {names.ENABLE_CHANGE_DATA_FEED} is "
-            "true. Set it to record changes from now on.",
+            "true. To record changes from now on, set it: alter(url, set_properties={...}) in tablefeed, or ALTER "
+            "TABLE ... SET TBLPROPERTIES in Spark.",
             url=url,
             version=version,
             error_class="DELTA_MISSING_CHANGE_DATA",

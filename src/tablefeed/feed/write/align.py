@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tablefeed.data.assignment import Assignment, needs_zone
 from tablefeed.errors import TABLE, BrokenRule, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.write.evolution import refuse_void
-from tablefeed.model.schema import Field, Nested, Primitive, Struct, fields_of, paired
+from tablefeed.model.schema import Field, Nested, Primitive, Struct, describe, fields_of, paired
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,10 +153,14 @@ class _Column:
         try:
             return column if self._convert is None else self._convert(column)
         except CastError as error:
+            from tablefeed.delta.schema.arrow_schema import from_arrow
+
             path = ".".join((self._field.name, *error.column))
+            (wanted,) = from_arrow(pa.schema([pa.field(self._field.name, error.wanted)]))
             raise InvalidRowsError(
                 f"A value of the rows does not fit column {path!r} of {TABLE}: it cannot be stored as "
-                f"{error.wanted} ({error.reason}). Nothing of this write was committed: correct or filter the rows.",
+                f"{describe(wanted.type)} ({error.reason}). Nothing of this write was committed: correct or filter "
+                "the rows.",
                 error_class=error.error_class,
                 broken=BrokenRule(
                     reason=f"a value cannot be stored as {error.wanted if error.column else self._field.type}",
