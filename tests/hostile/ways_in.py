@@ -20,6 +20,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.stream.source import open_source
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
+from tablefeed.report.page import report
 
 Outcome = object
 """What a question came to: its answer or the TablefeedError."""
@@ -122,6 +123,7 @@ OTHER_WAYS: Mapping[str, Callable[[Path], Outcome]] = {
     "changes": lambda path: _all_of(tablefeed.changes(path)),
     "changes told by files": lambda path: _all_of(tablefeed.changes(path, deduplication_mode="dropCarryovers")),
     "follow": _followed,
+    "report": lambda path: len(report(str(path), commits=100, storage_options={}, now_ms=0)),
     "append": lambda path: tablefeed.append(path, pa.table({"id": [99]}).slice(1), app_id="app", txn_version=1),
 }
 """The ways in besides the newest version and the stream of it, by name. The last comes in to write."""

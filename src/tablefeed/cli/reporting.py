@@ -27,7 +27,7 @@ def report(
     ] = Path("report.html"),
     table: Tables = None,
     commits: Annotated[
-        int, typer.Option("--commits", min=0, metavar="N", help="Show the newest N commits of the log.")
+        int, typer.Option("--commits", min=1, metavar="N", help="Show the newest N commits of the log.")
     ] = 1000,
     as_json: AsJson = False,
     storage_option: StorageOptions = None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
+from tablefeed.model.shown import shown
+
 
 class InNotebooks:
     """A frozen dataclass that notebooks show as a table. Nothing is read for that."""
@@ -35,7 +37,8 @@ def _words(name: str, value: object) -> list[str]:
         case int():
             return [f"{value:,}"]
         case Mapping():
-            return [cut(f"{key}: {each}", 200) for key, each in value.items()] or ["none"]
+            texts = {key: each if isinstance(each, str) else shown(each) for key, each in value.items()}
+            return [cut(f"{key}: {text}", 200) for key, text in texts.items()] or ["none"]
         case tuple():
             return [str(each) for each in value] or ["none"]
         case _:

@@ -16,6 +16,9 @@ from tablefeed.wording.words import cut
 MOST_ROWS = 60
 """Of a table of the page."""
 
+MOST_BARS = 12
+"""Of a plot with a row for each bar."""
+
 SERIES = 6
 """The colours of page.css. The last one is for what is left over."""
 

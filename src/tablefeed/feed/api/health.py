@@ -127,7 +127,8 @@ def _stream(commits: Sequence[Commit]) -> Finding:
     if not changed:
         text = "tablefeed streams the table: the newest commits only add rows"
         return Finding(topic="stream", status="ok", text=text)
-    operation = (changed[-1].info or {}).get("operation")
+    told = (changed[-1].info or {}).get("operation")
+    operation = told if isinstance(told, str) else "unknown operation"
     return Finding(
         topic="stream",
         status="warning",

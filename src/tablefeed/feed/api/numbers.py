@@ -20,6 +20,7 @@ from tablefeed.feed.snapshot.files import DESCRIPTION
 from tablefeed.feed.upkeep.auto_compact import LEAST_FILES
 from tablefeed.feed.upkeep.optimize import BEHIND_BYTES
 from tablefeed.model.actions import Commit
+from tablefeed.model.shown import shown
 
 _TXN = pa.struct([("app_id", pa.string()), ("txn_version", pa.int64())])
 
@@ -43,7 +44,8 @@ null where a file has no statistics. `user` is null where the commit names none.
 """
 
 _ROWS_AT_ONCE = 1000
-_INT64 = 2**63 - 1
+_FURTHEST_MS = 2**61
+"""From 1970: the difference of two such times is a long, too."""
 
 
 def commits_of(table: Table, limit: int | None = None) -> pa.Table:
@@ -70,7 +72,7 @@ def _row(commit: Commit) -> dict[str, object]:
     counts = record_counts(pa.array([file.stats for file in added], pa.string()))
     return {
         "version": commit.version,
-        "committed_at_ms": min(commit.committed_at_ms or 0, _INT64),
+        "committed_at_ms": max(min(commit.committed_at_ms or 0, _FURTHEST_MS), -_FURTHEST_MS),
         "operation": _text(info, "operation") or "unknown operation",
         "writer": _text(info, "engineInfo", "clientVersion") or "unknown",
         "user": _text(info, "userName", "userId"),
@@ -84,7 +86,8 @@ def _row(commit: Commit) -> dict[str, object]:
 
 
 def _text(info: Mapping[str, object], *names: str) -> str | None:
-    return next((str(info[name]) for name in names if info.get(name)), None)
+    found = next((info[name] for name in names if info.get(name)), None)
+    return found if found is None or isinstance(found, str) else shown(found)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
