@@ -36,6 +36,7 @@ def test_each_example_of_the_page_works(
     a_checkpoint(tmp_path / "_checkpoints" / "copy", offset_text(end))
     tablefeed.append(tmp_path / "copy", tablefeed.open_table(orders).to_arrow(), partition_by=["day"])
     (tmp_path / "new.csv").write_text("id,name,day\n6,n6,2026-01-01\n")
+    (tmp_path / "query.log").write_text("tablefeed.errors.TableError: It is wrong.\n")
     (tmp_path / "events.jsonl").write_text('{"id": 1, "name": "new", "ts": 2}\n')
     state = pa.schema([("id", pa.int64()), ("name", pa.string()), ("ts", pa.int64())])
     tablefeed.create(tmp_path / "state", state, properties={"delta.feature.domainMetadata": "supported"})

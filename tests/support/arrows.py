@@ -46,7 +46,8 @@ HOUSE: Mapping[str, Room] = {
         packages=_names("pyarrow orjson pyroaring sqlglot pandas"),
     ),
     "spark": Room(
-        rooms=_names("errors model log data feed"), packages=_names("pyspark pyarrow prometheus_client opentelemetry")
+        rooms=_names("errors wording model log data feed"),
+        packages=_names("pyspark pyarrow prometheus_client opentelemetry"),
     ),
     "tablefeed": Room(rooms=_names("_version errors model feed"), packages=_names("pyarrow")),
     "report": Room(rooms=_names("_version errors wording feed"), packages=_names("pyarrow")),

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, Entry] = {
     "diff": Entry(module="comparing", name="diff", summary="Show what two versions of a table do not have in common."),
     "verify": Entry(module="comparing", name="verify", summary="Check that two tables are equal, and show where not."),
     "doctor": Entry(module="doctor", name="doctor", summary="Say what can be done with a table, and what is wrong."),
+    "explain": Entry(module="explaining", name="explain", summary="Find what is wrong in the output of Spark."),
     "report": Entry(module="reporting", name="report", summary="Make a page of plots about a table or a query."),
     "append": Entry(module="writing", name="append", summary="Append the rows of files to a table, in one commit."),
     "delete": Entry(module="writing", name="delete", summary="Delete rows, in one commit."),

@@ -1,6 +1,6 @@
 """Translates between Spark's data source API and `tablefeed.feed`. Decisions are made in `tablefeed.feed`, not here.
 
-Four names are for users: `LagListener`, `apply_changes`, `apply_changes_from_snapshot` and `replicate`.
+Five names are for users: `LagListener`, `apply_changes`, `apply_changes_from_snapshot`, `explain` and `replicate`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tablefeed.spark.applying import apply_changes, apply_changes_from_snapshot
+    from tablefeed.spark.explaining import explain
     from tablefeed.spark.lag_listener import LagListener
     from tablefeed.spark.replicating import replicate
 
-__all__ = ["LagListener", "apply_changes", "apply_changes_from_snapshot", "replicate"]
+__all__ = ["LagListener", "apply_changes", "apply_changes_from_snapshot", "explain", "replicate"]
 
 _HOMES = {
     "LagListener": "lag_listener",
     "apply_changes": "applying",
     "apply_changes_from_snapshot": "applying",
+    "explain": "explaining",
     "replicate": "replicating",
 }
 

@@ -1,0 +1,17 @@
+"""Says what an error of Spark means. The rule is in `tablefeed.wording.spark_errors`."""
+
+from __future__ import annotations
+
+from tablefeed.errors import TablefeedError
+from tablefeed.wording.spark_errors import messages_in, one_line
+
+
+def explain(error: BaseException | str) -> str:
+    """Gives tablefeed's message in an error of Spark, or in its text: what is wrong and what to do, in one line.
+
+    An error without such a message gives its own first line.
+    """
+    if isinstance(error, TablefeedError):
+        return one_line(error.message)
+    text = str(error)
+    return next(messages_in(text), one_line(text.partition("\n")[0]))

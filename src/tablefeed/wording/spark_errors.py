@@ -1,0 +1,33 @@
+"""Finds tablefeed's messages in the text of an error of Spark, which puts its own text and a traceback around them.
+
+Spark sends the error of a Python data source as text alone. Python prints a chain of errors from the first cause to the
+one that was raised. Spark may print all of it again as the cause of its own errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_MESSAGE = re.compile(r"^(?:\S+: )?tablefeed\.errors\.\w+: (.*)$", re.MULTILINE)
+_CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
+_STATE = re.compile(r"\s+SQLSTATE: \w{5}$")
+
+
+def messages_in(text: str) -> Iterator[str]:
+    """Gives the message of each error that was raised, in one line, and each message once."""
+    found = list(_MESSAGE.finditer(text))
+    known = set()
+    for place, match in enumerate(found):
+        following = found[place + 1].start() if place + 1 < len(found) else match.end()
+        if any(words in text[match.end() : following] for words in _CHAINED):
+            continue  # a cause of the next one
+        message = one_line(match[1])
+        if message not in known:
+            known.add(message)
+            yield message
+
+
+def one_line(text: str) -> str:
+    """Gives `text` in one line, without Spark's SQLSTATE."""
+    return _STATE.sub("", " ".join(text.split()))

@@ -1,0 +1,57 @@
+"""The plain message in the texts that Spark makes of an error: of a load, of a query, of a task, with a cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.command_line import run
+from tablefeed.errors import TableError
+from tablefeed.spark import explain
+
+LOAD = """[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source tablefeed: Traceback (most recent call last):
+  File "/x/at_load.py", line 38, in analyse
+    raise A
+tablefeed.errors.ObjectNotFoundError: There is no _last_checkpoint at /t.
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/x/at_load.py", line 40, in analyse
+    raise B
+tablefeed.errors.TableNotFoundError: [DELTA_TABLE_NOT_FOUND] There is no table at /t. Check the path. SQLSTATE: 38000
+"""
+TASK = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted due to stage failure: Task 0 failed
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+tablefeed.errors.DataFileError: The data file a of /t is gone. Restore it.
+
+\tat org.apache.spark.api.python.BasePythonRunner.run(PythonRunner.scala:1)
+Driver stacktrace:
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+tablefeed.errors.DataFileError: The data file a of /t is gone. Restore it.
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "plain"),
+    [
+        (LOAD, "[DELTA_TABLE_NOT_FOUND] There is no table at /t. Check the path."),
+        (RuntimeError(TASK), "The data file a of /t is gone. Restore it."),
+        (TableError("It is wrong.\nDo this."), "It is wrong. Do this."),
+        (ValueError("[SPARKS_OWN] Not ours. SQLSTATE: 42000\n\tat x"), "[SPARKS_OWN] Not ours."),
+    ],
+    ids=["load", "task", "ours", "not ours"],
+)
+def test_the_message_of_the_raised_error_is_given_alone(error: BaseException | str, plain: str) -> None:
+    assert explain(error) == plain
+
+
+def test_the_command_line_finds_each_message_of_a_log_once(tmp_path: Path) -> None:
+    log = tmp_path / "query.log"
+    log.write_text(f"INFO begun\n{LOAD}{TASK}")
+
+    assert run("explain", log).out.splitlines() == [explain(LOAD), explain(TASK)]
+    log.write_text("INFO begun\n")
+    done = run("explain", log)
+    assert (done.code, done.out) == (1, "")
