@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+import orjson
+
 from tablefeed.delta import names
 from tablefeed.delta.paths import decode_path
 from tablefeed.model.action_fields import (
@@ -204,7 +206,18 @@ def read_metadata(values: JsonObject) -> Metadata:
     """The metaData with the fields `values`; unknown fields are kept in `extra`. Raises BadActionError."""
     attributes = {"schema_string": EMPTY_SCHEMA, **read_fields(_METADATA, values)}
     attributes |= attributes.pop(_METADATA_FORMAT.attribute)
-    return Metadata(**attributes, extra={name: values[name] for name in values if name not in _METADATA_NAMES})
+    extra = {name: values[name] for name in values if name not in _METADATA_NAMES}
+    if extra:
+        _check_writable(extra)
+    return Metadata(**attributes, extra=extra)
+
+
+def _check_writable(extra: JsonObject) -> None:
+    """Raises BadActionError for what can be parsed but is nested too deep to be written again."""
+    try:
+        orjson.dumps({names.METADATA: extra}, default=str)
+    except TypeError:
+        raise BadActionError(f"has unknown fields that are nested too deep to be kept: {shown([*extra])}") from None
 
 
 def write_action(action: FileAction | Metadata | Protocol | Txn | DomainMetadata) -> dict[str, dict[str, object]]:

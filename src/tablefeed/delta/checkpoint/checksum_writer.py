@@ -18,7 +18,7 @@ import orjson
 from tablefeed.delta import fields, names
 from tablefeed.delta.paths import file_key
 from tablefeed.delta.properties import MOST_LEAVES, TableProperties
-from tablefeed.model.action_fields import BadActionError
+from tablefeed.model.action_fields import BadActionError, read_object
 from tablefeed.model.actions import AddFile, Commit, DeletionVector, Facts, RemoveFile
 from tablefeed.model.shown import shown
 
@@ -209,7 +209,7 @@ def _counts(values: Mapping[str, Any]) -> FileCounts:
 
 
 def _read_add(values: Any) -> AddFile:  # Any: JSON
-    file = fields.read_file(names.ADD, values)
+    file = fields.read_file(names.ADD, read_object(values))
     if not isinstance(file, AddFile):
         raise BadActionError("is not an add")
     return file
