@@ -16,6 +16,7 @@ from tablefeed.errors import (
     AppendOnlyError,
     ConflictingOptionsError,
     IllegalOptionError,
+    IncompleteOptionsError,
     InvalidEventsError,
     InvalidRowsError,
     MissingPathError,
@@ -68,8 +69,8 @@ def wrong_of_every_call() -> Iterator[Bad]:
         yield Bad(call, TableNotFoundError, "no table", url="/nowhere/at/all")
         yield Bad(call, IllegalOptionError, "storage_options", storage_options=5)
     for call in list(CALLS)[:4]:
-        yield Bad(call, ConflictingOptionsError, "app_id", app_id="job")
-        yield Bad(call, ConflictingOptionsError, "txn_version", txn_version=1)
+        yield Bad(call, IncompleteOptionsError, "app_id", app_id="job")
+        yield Bad(call, IncompleteOptionsError, "txn_version", txn_version=1)
         yield Bad(call, IllegalOptionError, "'app_id'", app_id=5, txn_version=1)
         for version in (-1, 1.5, "1", 2**63):
             yield Bad(call, IllegalOptionError, "'txn_version'", app_id="job", txn_version=version)
