@@ -1,7 +1,7 @@
 """`PYTHONPATH=src:tests python -m benchmarks.stores`: what tablefeed's object stores cost beside obstore.
 
 It needs the servers of `make test-stores` and `pip install obstore`. Requests are counted by the gateway of the tests;
-throughput and races are measured without it. docs/stores.md has the answers.
+throughput and races are measured without it. docs/reference/stores.md has the answers.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def run_queries(folder: str) -> None:
         try:
             spark.streams.awaitAnyTermination()
         except StreamingQueryException as error:
-            # Rarely "Task not serializable", where both queries start at once (docs/migrating.md, "What is not there").
+            # Rarely "Task not serializable", where both queries start at once (migrating.md of docs).
             print(f"started again after: {error}", file=sys.stderr)
         spark.streams.resetTerminated()
         queries = [query if query.isActive else start() for query, start in zip(queries, starts, strict=True)]

@@ -1,4 +1,6 @@
-"""Generates docs/options.md from option_tables.py: `PYTHONPATH=src python scripts/options_page.py > docs/options.md`.
+"""Generates the page on options from option_tables.py.
+
+`PYTHONPATH=src python scripts/options_page.py > docs/reference/options.md`
 
 All that the page says about a single option comes from those tables.
 """

@@ -1,14 +1,15 @@
-"""docs/errors.md names every error and every class of Delta-Spark that the sources raise, and no other."""
+"""docs/reference/errors.md names every error and every class of Delta-Spark that the sources raise, and no other."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from support.pages import page
 from tablefeed import errors
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+PAGE = page("errors.md")
 CLASS = r"\b(?:DELTA|DIFFERENT_DELTA)_[A-Z_]+\b"
 ONLY_KINDS = {"TablefeedError", "FeedError", "_LocatedError"}
 """Never raised themselves."""

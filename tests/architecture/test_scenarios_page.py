@@ -1,9 +1,9 @@
-"""That docs/scenarios holds each scenario of Delta-Spark's suites to a test that is there, or to a reason that is told.
+"""That docs/reference/scenarios holds each scenario of Delta-Spark's suites to a test that is there, or to a reason.
 
 A page has a row a scenario: its name, and either our tests by their node ids, `<br>` between two, or
-`[differs](../migrating.md#anchor)`. An id is one that pytest collects, or without brackets a test with all of its
-parameters. An anchor is that of an item of a list, `<a id="..."></a>`, or of a heading, and what it leads to gives a
-reason.
+`[differs](../../how-to/migrating.md#anchor)`. An id is one that pytest collects, or without brackets a test
+with all of its parameters. An anchor is that of an item of a list, `<a id="..."></a>`, or of a heading, and what it
+leads to gives a reason.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from typing import NamedTuple
 
 import pytest
 
+from support import pages
+
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "scenarios"
+FOLDER = ROOT / "docs" / "reference" / "scenarios"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
-MIGRATING = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
+MIGRATING = pages.page("migrating.md")
 REASONS = ("JVM-only API (`", "Databricks-only", "Impossible in Spark's Python API (`", "Ours is ")
 """A JVM-only API is named, and what is impossible comes with the command or the test that shows it."""
 
 NODE = re.compile(r"`((tests/[\w/]+\.py)::test_\w+(?:\[[^`]*\])?)`")
-DIFFERS = re.compile(r"\[differs\]\(\.\./migrating\.md#([\w-]+)\)")
+DIFFERS = re.compile(r"\[differs\]\(\.\./\.\./how-to/migrating\.md#([\w-]+)\)")
 BETWEEN_CELLS = re.compile(r"(?<!\\)\|")
 
 
@@ -67,7 +69,7 @@ def without_parameters(node: str) -> str:
 
 
 def what_stands_at(anchor: str) -> str:
-    """The item of a list, or the section, that an anchor of docs/migrating.md leads to; empty where there is none."""
+    """The item of a list, or the section, that an anchor of migrating.md leads to; empty where there is none."""
     item = re.search(rf'^- <a id="{anchor}"></a>(.*?)(?=^- |^#|^$)', MIGRATING + "\n", re.MULTILINE | re.DOTALL)
     if item is not None:
         return " ".join(item[1].split())

@@ -1,4 +1,4 @@
-"""docs/command-line.md: each command is there, and each of its examples works."""
+"""docs/reference/command-line.md: each command is there, and each of its examples works."""
 
 from __future__ import annotations
 

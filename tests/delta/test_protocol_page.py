@@ -1,4 +1,4 @@
-"""That docs/protocol-delta.md tells what the code does: modules and tests that exist, the rules of the gate."""
+"""docs/reference/protocol-delta.md tells what the code does: modules and tests that exist, and the gate's rules."""
 
 from __future__ import annotations
 

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from support import pages
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("exactly-once.md", "concurrent-writers.md", "background-work.md")
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_test_that_the_page_names_is_there(name: str) -> None:
-    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    page = pages.page(name)
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 
     named = set(re.findall(r"`(test_\w+)", page)) | {Path(p).stem for p in re.findall(r"`tests/(\S+\.py)`", page)}

@@ -1,4 +1,4 @@
-"""What operations cost in requests to an object store, counted in front of the server: the table of docs/requests.md.
+"""What operations cost in requests to an object store, counted in front of the server: docs/reference/requests.md.
 
 The page has the expected numbers. A bound that is a rule of its own is a test of its own.
 """

@@ -1,4 +1,4 @@
-"""That docs/protocol-indextables.md names modules and tests that exist, for every section."""
+"""That docs/reference/protocol-indextables.md names modules and tests that exist, for every section."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     python -m soak.writers ours|delta-rs|jar|upkeep FOLDER SEED [JARS]
     python -m soak.writers read FOLDER SEED JARS        the JAR reads all tables, to FOLDER/TABLE.arrow
 
-On a local disk the JAR replaces commits that others make after it looked (docs/exactly-once.md). So it holds a table
-alone while it commits, and all others share the table.
+On a local disk the JAR replaces commits that others make after it looked (docs/explanation/exactly-once.md). So it
+holds a table alone while it commits, and all others share the table.
 """
 
 from __future__ import annotations

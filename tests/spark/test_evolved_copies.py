@@ -1,7 +1,7 @@
 """A copy of a table whose schema changes, on Spark: the schema of its source is tracked, its own is merged.
 
 The stories are those that Delta-Spark's suites tell of a stream from table to table
-(docs/scenarios/delta-source-schema-evolution.md, docs/scenarios/type-widening-streaming-source.md). delta-rs reads
+(delta-source-schema-evolution.md, type-widening-streaming-source.md in docs/reference/scenarios). delta-rs reads
 the copy, and Spark by us where a type was widened, as delta-rs reads no such table.
 """
 

@@ -1,4 +1,4 @@
-"""What Spark tells a Python source, which bounds what a source can do: the pages docs/migrating*.md depend on it."""
+"""What Spark tells a Python source, which bounds what a source can do: docs/how-to/migrating*.md depend on it."""
 
 from __future__ import annotations
 

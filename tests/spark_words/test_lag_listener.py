@@ -9,7 +9,6 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +16,7 @@ from opentelemetry.metrics import CallbackOptions, NoOpMeter, Observation
 from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryTerminatedEvent
 
+from support import pages
 from tablefeed.feed.stream.lag import Lag, lag_to_json
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
@@ -228,7 +228,7 @@ def test_a_listener_made_twice_in_a_process_exports_each_number_once() -> None:
 
 
 def test_the_page_has_a_row_for_every_gauge_and_every_number_in_the_progress() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "lag.md").read_text(encoding="utf-8")
+    page = pages.page("lag.md")
     rows = [line for line in page.splitlines() if line.startswith("|")]
     in_progress = json.loads(told(lag()))["lag"]
 

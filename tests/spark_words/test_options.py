@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from pyspark_tablefeed import DefaultSource
+from support.pages import page
 from tablefeed.errors import (
     IllegalOptionError,
     IncompleteOptionsError,
@@ -29,7 +30,7 @@ from tablefeed.spark.parsed_options import ParsedOptions
 from tablefeed.spark.sink import BatchWriter
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+PAGE = page("options.md")
 DIRECTIONS = sorted(SPECS)
 KNOWN = sorted({spec.name for specs in SPECS.values() for spec in specs} | NOT_YET.keys() | IGNORED["batch write"])
 
@@ -444,7 +445,7 @@ def test_a_number_that_is_taken_is_the_number_that_was_written(number: int, pref
 
 def test_the_page_on_options_is_the_one_that_the_tables_make() -> None:
     made = runpy.run_path(str(ROOT / "scripts" / "options_page.py"))["options_page"]()
-    assert made == PAGE, "make it again: PYTHONPATH=src python scripts/options_page.py > docs/options.md"
+    assert made == PAGE, "make it again: PYTHONPATH=src python scripts/options_page.py > docs/reference/options.md"
 
 
 def test_every_name_of_the_tables_stands_on_the_page_with_what_it_does() -> None:

@@ -96,7 +96,7 @@ def test_a_listing_begins_at_its_start_and_goes_on_page_by_page(object_store: Ga
     assert len(object_store.requests) == 3
     assert [entry.name for entry in store.list("log", start=names[-2])] == names[-2:]
     assert [entry.name for entry in store.list("log", start=names[-2] + "x")] == names[-1:]
-    # Azure's listings begin at the start: docs/stores.md.
+    # Azure's listings begin at the start: docs/reference/stores.md.
     assert len(object_store.requests) == (9 if object_store.scheme == "abfs" else 5)
 
 

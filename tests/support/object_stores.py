@@ -1,7 +1,7 @@
 """The servers of object stores that the tests start here, each behind a gateway where it allows that.
 
 moto's S3 is a Python package. The others are programs that `scripts/store_servers.sh` fetches into `.cache`; where one
-is absent, its tests are skipped. No server here is the cloud itself: docs/stores.md says what that leaves open.
+is absent, its tests are skipped. No server here is the cloud itself: stores.md of docs says what that leaves open.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def page(name: str) -> str:
-    """The text of docs/`name`."""
-    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+    """The text of the page `name` of docs, in whatever folder it is."""
+    [path] = (ROOT / "docs").rglob(name)
+    return path.read_text(encoding="utf-8")
 
 
 def names_of_no_module(text: str, *, of: int) -> list[str]:

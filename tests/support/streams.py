@@ -42,7 +42,7 @@ commits in between. A source that delivers them is right too: its rows are those
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """Where we do other than Delta-Spark, and mean to; docs/migrating-reading.md lists each for users.
+    """Where we do other than Delta-Spark, and mean to; docs/how-to/migrating-reading.md lists each for users.
 
     `stages`: the rows of each batch, or the class of the error that ends the stage. In all they are `rows_of` another
     recorded stream.

@@ -1,4 +1,4 @@
-"""The lag that each running query reported last, and how Prometheus and OpenTelemetry read it (docs/lag.md).
+"""The lag that each running query reported last, and how Prometheus and OpenTelemetry read it (docs/how-to/lag.md).
 
 Both read the numbers when they export. So there is one copy of them, and no metric is left of a query that has ended.
 """

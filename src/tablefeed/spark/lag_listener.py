@@ -1,4 +1,4 @@
-"""Takes the lag of streaming queries from their progress events to the log and to metrics (docs/lag.md).
+"""Takes the lag of streaming queries from their progress events to the log and to metrics (docs/how-to/lag.md).
 
 It reads no table, only the events that Spark sends for each trigger. So it works wherever Spark sends them: on the
 driver and in a client of Spark Connect.

@@ -1,7 +1,7 @@
 """The tables of the options, one per direction: how each parses, what it is without a value, and what the docs say.
 
-Names, defaults and what is refused are Delta-Spark's (docs/options.md). options.py checks a user's options against
-them.
+Names, defaults and what is refused are Delta-Spark's (docs/reference/options.md). options.py checks a user's options
+against them.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ STREAM_READ: tuple[OptionSpec, ...] = (
         "consumerId",
         consumer_id,
         doc="The name under which the stream is a consumer of the table: vacuum and cleanup of the log keep what "
-        "it has still to read. Each stream needs an id of its own ([consumers.md](consumers.md)).",
+        "it has still to read. Each stream needs an id of its own ([consumers.md](../how-to/consumers.md)).",
     ),
     _TASKS,
     *_ROWS_AND_COLUMNS,
@@ -512,7 +512,8 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         "compactEvery",
         positive_int,
         doc="After each such number of batches, small files are merged into larger ones in the background, in a commit "
-        "that streams do not see ([maintenance.md](maintenance.md)). No effect in complete mode. Unset: never.",
+        "that streams do not see ([maintenance.md](../how-to/maintenance.md)). No effect in complete mode. "
+        "Unset: never.",
     ),
     _EMPTY_BATCHES,
     OptionSpec(
@@ -520,8 +521,8 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         location,
         doc="A table for rows that do not cast to the table's types or that break NOT NULL, a CHECK constraint, a "
         "generated column or a length. They go there, each once, with the reason, and the batch is committed "
-        "without them ([exactly-once.md](exactly-once.md#rows-that-break-a-rule)). The first such row makes the "
-        "table. Only in append mode, and only for Delta tables. Unset: such a row fails the batch.",
+        "without them ([exactly-once.md](../explanation/exactly-once.md#rows-that-break-a-rule)). The first such row "
+        "makes the table. Only in append mode, and only for Delta tables. Unset: such a row fails the batch.",
     ),
 )
 
@@ -562,8 +563,8 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
         "keys",
         columns,
         doc="The columns that identify a row. With this option the rows of the DataFrame are change events, which are "
-        "applied to the table as `tablefeed.apply_changes` does ([row-changes.md](row-changes.md)). The table must "
-        "exist.",
+        "applied to the table as `tablefeed.apply_changes` does ([row-changes.md](../how-to/row-changes.md)). The "
+        "table must exist.",
     ),
     OptionSpec(
         "sequenceBy",

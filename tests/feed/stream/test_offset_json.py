@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.examples import examples
+from support.pages import page
 from tablefeed.errors import OffsetError
 from tablefeed.feed.stream.offset_json import offset_from_json, offset_to_json
 from tablefeed.model.actions import Version
@@ -21,7 +21,7 @@ from tablefeed.model.offset import Barrier, EventTime, Offset
 URL = "memory://orders"
 TABLE = "4a1f0f2c-7a0e-4f3c-9d0e-6f2b8a1c5d33"
 LARGEST = 2**63 - 1
-PAGE = Path(__file__).parents[3] / "docs" / "offsets.md"
+PAGE = page("offsets.md")
 
 
 def at(version: int, file_index: int = 0, *, in_snapshot: bool = False, barrier: Barrier = Barrier.NONE) -> Offset:
@@ -263,7 +263,7 @@ def test_offsets_of_one_history_are_in_the_order_of_delta_spark_on_the_wire(
 
 
 def test_the_page_on_offsets_shows_bytes_that_are_read_and_written_so() -> None:
-    examples = re.findall(r'^\{"sourceVersion":(?:[13]|1001),.*\}$', PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    examples = re.findall(r'^\{"sourceVersion":(?:[13]|1001),.*\}$', PAGE, re.MULTILINE)
 
     assert len(examples) > 3
     for example in examples:

@@ -46,9 +46,9 @@ def follow(
     `poll_interval_s` is the pause between two looks where the store reports no change. It grows to 8 times that while
     nothing comes; on local disk a pause is at most 1 second.
 
-    With `consumer_id` the reader is a consumer of the table: what it has still to read is kept (docs/consumers.md). It
-    has read a commit when it asks for the next. Where `after` is None and the consumer is registered, it goes on after
-    the version that it has read.
+    With `consumer_id` the reader is a consumer of the table: what it has still to read is kept
+    (docs/how-to/consumers.md). It has read a commit when it asks for the next. Where `after` is None and the consumer
+    is registered, it goes on after the version that it has read.
 
     Raises TableNotFoundError, also where the table is deleted
     later, OffsetError where another is made at the same path, IllegalOptionError, LogGapError, LogError, StoreError.

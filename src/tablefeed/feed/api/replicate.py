@@ -42,9 +42,10 @@ def replicate(
     default `until`. Each later commit of the source, up to the version `until` (by default the newest), becomes one
     commit of the target, exactly once, even if processes die. Call again to copy later commits. `app_id` names the
     progress in the target. `target_storage_options` are by default `storage_options`. With `consumer_id` the copy is a
-    consumer of the source: vacuum and log cleanup of the source keep what is not copied yet (docs/consumers.md). With
-    `by_rows`, and always for an IndexTables table, rows are read and written, and no files are copied. `copy_files` is
-    a function that copies the named files from the source's folder to the target's, durably; None: this process copies.
+    consumer of the source: vacuum and log cleanup of the source keep what is not copied yet (docs/how-to/consumers.md).
+    With `by_rows`, and always for an IndexTables table, rows are read and written, and no files are copied.
+    `copy_files` is a function that copies the named files from the source's folder to the target's, durably; None: this
+    process copies.
 
     The target must have no other writer: ConflictError if another commit changed it. LogError and DataFileError if the
     source no longer has commits or files that were not copied yet. With `resync`, the version `until` is then copied as

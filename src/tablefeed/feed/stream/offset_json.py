@@ -1,8 +1,8 @@
 """Offsets in Spark's checkpoints: Delta-Spark's JSON, so that a stream can move between tablefeed and the Delta JAR.
 
-In this JSON an offset is end-inclusive: `index` is the last file delivered, -1 before the first (docs/offsets.md).
-Version 1 of the format is written, except for a barrier, which needs version 3, and for a position by event time, for
-which Delta-Spark has no format.
+In this JSON an offset is end-inclusive: `index` is the last file delivered, -1 before the first
+(docs/reference/offsets.md). Version 1 of the format is written, except for a barrier, which needs version 3, and for a
+position by event time, for which Delta-Spark has no format.
 """
 
 from __future__ import annotations

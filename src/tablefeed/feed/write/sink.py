@@ -1,9 +1,9 @@
 """Writes rows to a table exactly once: planned on the driver, written by tasks, committed on the driver.
 
 Each of the three steps may run in another process, so each passes a small value to the next. Written files are
-invisible until one put commits them (docs/exactly-once.md covers every point at which a process can crash). The plan
-and the files depend on the table's format: delta_plan.py and delta_write.py, or split_write.py. Each process imports
-what its step needs.
+invisible until one put commits them (docs/explanation/exactly-once.md covers every point at which a process can crash).
+The plan and the files depend on the table's format: delta_plan.py and delta_write.py, or split_write.py. Each process
+imports what its step needs.
 """
 
 from __future__ import annotations
