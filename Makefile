@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit simulate fuzz windows mutants test-stores test-page test-spark test-streams test-cluster test-peer test-all bench lint format venv peer clean
+.PHONY: help demo package test test-unit simulate fuzz windows mutants test-stores test-page test-spark test-streams test-cluster test-peer test-all bench lint format venv peer clean
 
 VENV := .venv
 PEER_VENV := .venv-peer
@@ -83,6 +83,11 @@ test-peer: peer ## on Spark 4.2: what depends on its version, and tests beside t
 
 test-all: test test-peer ## test and test-peer, and the remaining JVM tests on Spark 4.2
 	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m one_spark $(BY_TWO)
+
+package: $(VENV)/.installed ## builds wheel and sdist into dist, and checks both as PyPI does
+	@rm -rf dist && $(PYTHON) -m build --no-isolation --outdir dist . >/dev/null
+	@$(VENV)/bin/twine check --strict dist/*
+	@$(VENV)/bin/check-wheel-contents dist/*.whl
 
 bench: peer ## measures tablefeed beside the Delta JAR (needs Maven)
 	@$(JAVA) $(PEER_VENV)/bin/python -m benchmarks --peer-jars=$(PEER_JARS)
