@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from fuzzing import feed_decoders, feed_seeds, log_decoders, log_seeds
+from fuzzing import data_files, feed_decoders, feed_seeds, log_decoders, log_seeds
 from fuzzing.target import Target
 from tablefeed.delta.deletion_vectors import BadVectorError
 from tablefeed.model.action_fields import BadActionError
@@ -132,6 +132,13 @@ _ALL = (
         seeds=log_seeds.index_manifests,
         factor=_PACKED,
         corpus=(f"{_INDEX_LOG}/manifests/*.avro",),
+    ),
+    Target(
+        name="data-file",
+        decode=data_files.decode,
+        seeds=data_files.seeds,
+        factor=_PARQUET,
+        corpus=("delta/*/*.parquet",),
     ),
     Target(
         name="split",

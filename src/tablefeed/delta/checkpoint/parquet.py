@@ -7,7 +7,6 @@ found by name, and what is absent is null. reading.py decides which actions the 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -19,7 +18,7 @@ from tablefeed.delta import fields, names
 from tablefeed.delta.columns import DELETION_VECTOR, FILE_COLUMNS, STRING_MAP, file_keys
 from tablefeed.delta.stats.stats_columns import texts_of
 from tablefeed.model.action_fields import BadActionError
-from tablefeed.model.limits import MOST_IN_A_LIST
+from tablefeed.parquet_footer import MOST_IN_A_LIST, check_columns
 
 
 class CheckpointParquet:
@@ -38,7 +37,7 @@ class CheckpointParquet:
             thrift_container_size_limit=MOST_IN_A_LIST,
         )
         self._schema: pa.Schema = self._file.schema_arrow  # pyarrow makes it anew whenever it is asked for
-        _check_columns(self._file.metadata)
+        check_columns(self._file.metadata)
 
     def actions(self, kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """The actions of `kinds`, each with its kind, as if parsed from JSON; null is absent.
@@ -160,44 +159,6 @@ class CheckpointParquet:
                         return False
                     nulls[chunk.path_in_schema] += chunk.statistics.null_count
         return len(set(nulls.values())) == 1
-
-
-class _NoBytesError(Exception):
-    """A file was read that has no bytes."""
-
-
-class _NoBytes(io.RawIOBase):
-    """A file of any size of which no byte can be read."""
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    _at = 0
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = 1 << 60 if whence == io.SEEK_END else offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, _size: int = -1) -> bytes:
-        raise _NoBytesError
-
-
-def _check_columns(metadata: pq.FileMetaData) -> None:
-    """Raises OSError for a damaged description of a column. pyarrow ends the process if it is asked for such a column.
-
-    A reader that reads ahead checks the columns of all its row groups before it reads: this one can read nothing.
-    """
-    reader = pq.ParquetFile(pa.PythonFile(_NoBytes(), mode="r"), metadata=metadata, pre_buffer=True)
-    try:
-        next(reader.iter_batches(1, use_threads=False), None)
-    except _NoBytesError as error:
-        error.__traceback__ = None  # the reader keeps the error, which must not keep the reader
 
 
 def _may_have_value(chunk: pq.ColumnChunkMetaData) -> bool:
