@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from spark.streams import PATIENCE_S, action, grow, ids_by_delta_rs, reader
 from tablefeed.feed.stream.lag import Lag, lag_from_json
-from tablefeed.spark import LagListener
+from tablefeed.spark import MetricsListener
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-class HeardListener(LagListener):
-    """A LagListener that says when it has heard."""
+class HeardListener(MetricsListener):
+    """A MetricsListener that says when it has heard."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry=registry)

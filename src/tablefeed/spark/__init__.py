@@ -1,6 +1,6 @@
 """Translates between Spark's data source API and `tablefeed.feed`. Decisions are made in `tablefeed.feed`, not here.
 
-Five names are for users: `LagListener`, `apply_changes`, `apply_changes_from_snapshot`, `explain` and `replicate`.
+Five names are for users: `MetricsListener`, `apply_changes`, `apply_changes_from_snapshot`, `explain` and `replicate`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tablefeed.spark.applying import apply_changes, apply_changes_from_snapshot
     from tablefeed.spark.explaining import explain
-    from tablefeed.spark.lag_listener import LagListener
+    from tablefeed.spark.metrics_listener import MetricsListener
     from tablefeed.spark.replicating import replicate
 
-__all__ = ["LagListener", "apply_changes", "apply_changes_from_snapshot", "explain", "replicate"]
+__all__ = ["MetricsListener", "apply_changes", "apply_changes_from_snapshot", "explain", "replicate"]
 
 _HOMES = {
-    "LagListener": "lag_listener",
+    "MetricsListener": "metrics_listener",
     "apply_changes": "applying",
     "apply_changes_from_snapshot": "applying",
     "explain": "explaining",

@@ -1,8 +1,8 @@
 """How far a stream is behind its table: what the table has beyond the offset where a batch ends.
 
-A query's progress reports it as the source's latest offset (docs/how-to/lag.md). Its JSON is written and read only
-here. It is measured at every trigger, so it uses what `Tail` has just read. A stream that is not behind costs no
-request to the store.
+A query's progress reports it as the source's latest offset (docs/how-to/monitoring.md). Only this module writes and
+reads its JSON. It is measured at every trigger, so it uses what `Tail` has just read. A stream that is not behind costs
+no request to the store.
 """
 
 from __future__ import annotations

@@ -1,0 +1,98 @@
+"""Takes the lag and the work of streaming queries to the log and to metrics (docs/how-to/monitoring.md)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from tablefeed.feed.stream.lag import Lag
+from tablefeed.spark.batch_report import BatchReports, query_label, seconds
+from tablefeed.spark.explaining import explain
+from tablefeed.spark.metrics import Board, export_to_opentelemetry, export_to_prometheus, exported_board
+from tablefeed.wording.spark_errors import messages_in
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter
+    from prometheus_client import CollectorRegistry
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+
+logger = logging.getLogger(__name__)
+
+
+class MetricsListener(StreamingQueryListener):
+    """Logs how far each tablefeed source of each query is behind, one line per batch, and exports metrics.
+
+    Use: `spark.streams.addListener(MetricsListener(sinks={"copy": "s3://lake/orders_copy"}))`. `sinks` names the Delta
+    table that a query writes, by the query's name or id: what each batch committed is then read of its log, with
+    `storage_options`. A query that has neither a source of tablefeed nor a table in `sinks` is passed over.
+
+    The metrics go to Prometheus' default registry and OpenTelemetry's global meter provider where those packages are
+    installed (`tablefeed[metrics]`, `tablefeed[otel]`). If a `registry` or `meter` is given, they go only there. A
+    query that has ended has no gauges. Raises IllegalOptionError for a path or option that makes no sense.
+    """
+
+    def __init__(
+        self,
+        *,
+        sinks: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        registry: CollectorRegistry | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        self._reports = BatchReports(sinks, storage_options)
+        self._labels: dict[str, str] = {}
+        self._reported: set[str] = set()
+        self._board = exported_board() if registry is None and meter is None else Board()
+        if registry is not None:
+            export_to_prometheus(self._board, registry)
+        if meter is not None:
+            export_to_opentelemetry(self._board, meter)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Keeps the query's name, which the event of its end does not have."""
+        self._labels[str(event.runId)] = query_label(event.name, event.id)
+        self._board.begin(str(event.runId))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        """Logs the lag that the sources of a batch reported, and keeps what the batch did."""
+        report = self._reports.of(event.progress)
+        if report is None:
+            return
+        self._labels[report.run_id] = report.query
+        self._reported.add(report.run_id)
+        self._board.put(report)
+        for source in report.sources:
+            logger.info("query=%s batch=%s %s", report.query, report.batch_id, _facts(source.lag))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
+        """Marks the query's last readings as current: it looked for new versions and found none."""
+        self._board.touch(str(event.runId), seconds(event.timestamp))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        """Drops the gauges of the ended query, because nothing updates them any more, and counts a failure."""
+        run_id, error = str(event.runId), event.exception or ""
+        query = self._labels.pop(run_id, str(event.id))
+        is_known = run_id in self._reported or next(messages_in(error), None) is not None
+        self._reported.discard(run_id)
+        self._board.end(run_id, failed=(query, _error_class(error)) if error and is_known else None)
+
+
+def _error_class(error: str) -> str:
+    """The error class at the begin of the plain message, tablefeed's or Spark's; `none` where it has none."""
+    found = re.match(r"\[(\w+)", explain(error))
+    return found[1] if found else "none"
+
+
+def _facts(lag: Lag) -> str:
+    facts = {"table" if field.name == "url" else field.name: getattr(lag, field.name) for field in fields(lag)}
+    return " ".join(f"{name}={value}" for name, value in facts.items() if value is not None)
