@@ -12,7 +12,7 @@ from typing import Any
 
 from simulation.actors import ID, ROW, Appender, Asked, Changer, Keeper, Operator, Stream, upkeep
 from simulation.laws import Batch, BrokenLawError, Event, How, Oracle, check_stream, holds
-from simulation.world import FaultKind, Process, Running, Strike, World
+from simulation.world import FaultKind, Process, Running, Strike, World, nothing_by_chance
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, batch_write
@@ -192,6 +192,10 @@ class Run:
 
     def run(self) -> None:
         """Runs the steps, lets what is in progress end, lets everybody finish, and checks the laws."""
+        with nothing_by_chance(self.schedule.seed):
+            self._run()
+
+    def _run(self) -> None:
         if self.schedule.tables != STREAMED:
             self.create(self.schedule.tables[0])
         for step in self.schedule.steps:

@@ -6,8 +6,10 @@ Every call of a store is a place where the plan of the running step may strike. 
 from __future__ import annotations
 
 import contextlib
+import random
 import re
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.known_state import caught_up
 from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.feed.upkeep import after_commit
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, surroundings
 from tablefeed.store import Content, Entry, Within
 
@@ -129,6 +132,22 @@ class Disk(MemoryStore):
         if is_new and version is not None:
             self.history[version] = bytes(data)
         return super()._put(name, data, within, once=once)
+
+
+@contextlib.contextmanager
+def nothing_by_chance(seed: int) -> Iterator[None]:
+    """Makes each uuid in the block from `seed`: the names of files, and so the order in which they are listed.
+
+    What this Python process has kept about tables is forgotten: the ids of tables come again in the next run.
+    """
+    for kept in (after_commit._asked, after_commit._cleaned):
+        kept.clear()
+    chance, made = random.Random(seed), uuid.uuid4  # noqa: S311 - no secret
+    uuid.uuid4 = lambda: uuid.UUID(int=chance.getrandbits(128), version=4)
+    try:
+        yield
+    finally:
+        uuid.uuid4 = made
 
 
 class World:

@@ -93,7 +93,7 @@ def delete_after_error(log: TableLog, paths: Iterable[str], versions: Iterable[i
 
     `versions` are all that the write can have tried. Where one of them is gone or cannot be read, nothing is deleted.
     """
-    ours = {*paths}
+    ours = tuple(dict.fromkeys(paths))
     try:
         for version in versions if ours else ():
             commit = log.commit(Version(version))

@@ -1,0 +1,30 @@
+"""What happens in a run of a schedule: each call of a store, each error, and each byte that is left.
+
+`python -m simulation.course FIRST COUNT` prints it for so many seeds, one a line, as another process sees it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sys
+
+from simulation.schedule import Run, schedule_of
+
+
+def course(seed: int) -> str:
+    """The seed, how many calls and errors there were, and a digest of these and of all files with their times."""
+    run = Run(schedule_of(seed))
+    run.run()
+    digest = hashlib.sha256("\n".join(run.world.trace).encode())
+    for name, disk in sorted(run.world.disks.items()):
+        for path, found in sorted(disk._objects.items()):
+            digest.update(f"{name} {path} {found.modified_ms} ".encode() + found.data)
+    return f"{seed} {len(run.world.trace)} {digest.hexdigest()}"
+
+
+if __name__ == "__main__":
+    logging.disable()
+    first, count = map(int, sys.argv[1:])
+    for each in range(first, first + count):
+        print(course(each))  # noqa: T201
