@@ -36,11 +36,12 @@ ONE = 1 << 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A file: how `count` rows from the number `first` on are made, and how many a row group has."""
+    """A file: how `count` rows from the number `first` on are made, how many a row group has, and how many the file."""
 
     text: str
     rows: Callable[[int, int], pa.RecordBatch]
     group_rows: int = ONE
+    most_rows: int = ONE
 
 
 def _plain(first: int, count: int) -> pa.RecordBatch:
@@ -68,6 +69,14 @@ def _texts(*, distinct: int, times: int = 1, columns: int = 1) -> Callable[[int,
     return rows
 
 
+def _repeated(first: int, count: int) -> pa.RecordBatch:
+    """Rows of 100 texts of 10,000 random hex digits: each row has one of them."""
+    made = random.Random(0)  # noqa: S311 - data, not secrets
+    texts = [made.randbytes(5_000).hex() for _ in range(100)]
+    rows = range(first, first + count)
+    return pa.record_batch({"id": pa.array(rows), "text": pa.array([texts[n % 100] for n in rows])})
+
+
 def _nested(first: int, count: int) -> pa.RecordBatch:
     made = random.Random(first)  # noqa: S311 - data, not secrets
     numbers = range(first, first + count)
@@ -89,6 +98,9 @@ SHAPES = {
     "wide": Shape(text="three texts of 200 characters in one row group", rows=_texts(distinct=200, columns=3)),
     "long": Shape(text="texts of 10,000 characters in one row group", rows=_texts(distinct=10_000)),
     "packed": Shape(text="the same, compressed to a tenth", rows=_texts(distinct=500, times=20)),
+    "repeated": Shape(
+        text="200,000 rows of 100 texts of 10,000 characters, a file of 2 MB", rows=_repeated, most_rows=200_000
+    ),
     "nested": Shape(text="an array, a struct and a map in one row group", rows=_nested),
 }
 TASKS = {
@@ -161,7 +173,7 @@ def _make(folder: Path, shape: str) -> int:
     first = made.rows(0, 1_000)
     small = _file(folder, shape, is_small=True)
     pq.write_table(pa.Table.from_batches([first]), small)
-    count = int(1_000 * FILE_BYTES / small.stat().st_size)
+    count = min(int(1_000 * FILE_BYTES / small.stat().st_size), made.most_rows)
     first = first.slice(0, 10)
     pq.write_table(pa.Table.from_batches([first]), small)
     begins = range(0, count, SPARK_ROWS)

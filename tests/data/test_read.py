@@ -281,6 +281,25 @@ def test_batches_of_large_rows_have_fewer_rows(monkeypatch: pytest.MonkeyPatch) 
     assert small.num_rows == 500
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.struct([("t", pa.string())])])
+@pytest.mark.parametrize("group_rows", [5_000, 20_000])
+def test_batches_of_texts_that_repeat_are_as_small_as_those_of_others(
+    monkeypatch: pytest.MonkeyPatch, group_rows: int, kind: pa.DataType
+) -> None:
+    monkeypatch.setattr("tablefeed.data.read.BATCH_BYTES", 200_000)
+    texts = pa.array([str(n % 10) * 1_000 for n in range(20_000)])
+    column = texts if kind == pa.string() else pa.StructArray.from_arrays([texts], fields=list(kind))
+    whole = pa.table({"a": range(20_000), "text": column})
+    file = parquet(whole, row_group_size=group_rows)
+    assert len(file.getvalue()) < 200_000
+
+    batches = read(file, whole.schema, batch_rows=20_000)
+
+    assert pa.Table.from_batches(batches).equals(whole)
+    assert max(batch.nbytes for batch in batches) < 400_000
+    assert len(batches) < 200
+
+
 def test_columns_come_in_the_wanted_order_with_the_wanted_nullability() -> None:
     file = parquet(pa.table({"a": [1], "b": ["x"], "c": [2.5]}))
     schema = pa.schema([pa.field("c", pa.float64(), nullable=False), pa.field("a", pa.int64())])

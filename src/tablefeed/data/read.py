@@ -41,6 +41,11 @@ _SMALL_PART = 16
 # Row groups of up to this part of a batch, by the footer, fit in one even if they are compressed well and the footer
 # counts compressed bytes. Their columns are not asked for sizes: checking them takes a tenth of a small file's time.
 
+# The footer counts a text in a dictionary once, however many rows have it. So where such texts may be large, the first
+# batch is small, and each batch is as long as the one before it lets expect, but at most so many times longer.
+_FIRST_ROWS, _GROWTH = 128, 8
+_SMALL_REPEATED_BYTES = 4 * BATCH_BYTES
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
@@ -290,11 +295,43 @@ def _stored_batches(
     chosen = [metadata.row_group(i) for i in groups]
     if not _are_small(chosen):
         batch_rows = min(batch_rows, _rows_that_fit(chosen, columns))
+    resize = _resizing(parquet) if _may_repeat(chosen, columns, batch_rows) else None
     # Row groups have a dictionary each, and Arrow joins only those of columns that are not nested.
     apart = any(_has_dictionary_inside(parquet.schema_arrow.field(name).type) for name in columns)
     for together in [[group] for group in groups] if apart else [list(groups)]:
+        first = batch_rows if resize is None else min(batch_rows, _FIRST_ROWS)
         # One thread: the caller runs as many readers as it has cores. Row groups are not read ahead (memory).
-        yield from parquet.iter_batches(batch_rows, row_groups=together, columns=columns, use_threads=False)
+        for batch in parquet.iter_batches(first, row_groups=together, columns=columns, use_threads=False):
+            if resize is not None:
+                fitting = BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)
+                resize(max(1, min(batch_rows, fitting, _GROWTH * batch.num_rows)))
+            yield batch
+
+
+def _resizing(parquet: pq.ParquetFile) -> Callable[[int], None] | None:
+    """Gives what sets the rows of the next batches while `parquet` is read. None where this pyarrow does not say how.
+
+    pyarrow's reader asks for the number before each batch. Its documentation does not mention that.
+    """
+    resize: Callable[[int], None] | None = getattr(getattr(parquet, "reader", None), "set_batch_size", None)
+    return resize
+
+
+def _may_repeat(groups: Sequence[pq.RowGroupMetaData], columns: Sequence[str], batch_rows: int) -> bool:
+    """Whether texts in dictionaries may make a batch too large: no text is longer than the chunk that has it."""
+    rows = min(batch_rows, sum(group.num_rows for group in groups))
+    if rows * sum(group.total_byte_size for group in groups) <= _SMALL_REPEATED_BYTES:
+        return False
+    repeated: int = sum(
+        min(batch_rows, each.num_values) * each.total_uncompressed_size
+        for group in groups
+        for each in _chunks(group, columns)
+        if each.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY") and not _DICTIONARIES.isdisjoint(each.encodings)
+    )
+    return repeated > _SMALL_REPEATED_BYTES
+
+
+_DICTIONARIES = {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
 
 
 def _are_small(groups: Sequence[pq.RowGroupMetaData]) -> bool:
@@ -315,10 +352,15 @@ def _rows_that_fit(groups: Sequence[pq.RowGroupMetaData], columns: Sequence[str]
 
 
 def _size_of(group: pq.RowGroupMetaData, columns: Sequence[str]) -> int:
-    """The bytes of `columns`, and of columns whose names begin alike, when they are not compressed."""
-    chunks = (group.column(i) for i in range(group.num_columns))
-    size: int = sum(each.total_uncompressed_size for each in chunks if each.path_in_schema.startswith(tuple(columns)))
+    """The bytes of `columns`, as `_chunks` gives them, when they are not compressed."""
+    size: int = sum(each.total_uncompressed_size for each in _chunks(group, columns))
     return size
+
+
+def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> Iterator[pq.ColumnChunkMetaData]:
+    """The chunks of `columns`, and of columns whose names begin alike."""
+    chunks = (group.column(i) for i in range(group.num_columns))
+    return (each for each in chunks if each.path_in_schema.startswith(tuple(columns)))
 
 
 def _has_dictionary_inside(kind: pa.DataType) -> bool:
