@@ -99,7 +99,7 @@ SHAPES = {
     "long": Shape(text="texts of 10,000 characters in one row group", rows=_texts(distinct=10_000)),
     "packed": Shape(text="the same, compressed to a tenth", rows=_texts(distinct=500, times=20)),
     "repeated": Shape(
-        text="200,000 rows of 100 texts of 10,000 characters, a file of 2 MB", rows=_repeated, most_rows=200_000
+        text="100 texts of 10,000 characters, repeated in a file of 2 MB", rows=_repeated, most_rows=200_000
     ),
     "nested": Shape(text="an array, a struct and a map in one row group", rows=_nested),
 }

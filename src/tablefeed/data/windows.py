@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -14,18 +16,24 @@ memory of a task is a few times as much."""
 def windows(batches: Iterable[pa.RecordBatch], *, most_rows: int, most_bytes: int) -> Iterator[pa.Table]:
     """Yield all rows in order, in tables as large as the two limits allow; none is empty. Nothing is copied.
 
-    A larger batch is cut by the mean size of its rows, so a table of very uneven rows can exceed `most_bytes`.
+    A larger batch is cut by the mean size of its rows, so a table of very uneven rows can exceed `most_bytes`. A table
+    ends where another batch of the last one's size would not fit. So the next batch is read when this generator has
+    nothing of those before it.
     """
     gathered: list[pa.RecordBatch] = []
     rows = size = 0
-    for batch in batches:
-        for piece in _pieces(batch, most_rows, most_bytes):
-            if rows and (rows + piece.num_rows > most_rows or size + piece.nbytes > most_bytes):
-                yield pa.Table.from_batches(gathered)
-                gathered, rows, size = [], 0, 0
-            gathered.append(piece)
-            rows += piece.num_rows
-            size += piece.nbytes
+    for piece in chain.from_iterable(map(partial(_pieces, most_rows=most_rows, most_bytes=most_bytes), batches)):
+        if rows and (rows + piece.num_rows > most_rows or size + piece.nbytes > most_bytes):
+            yield pa.Table.from_batches(gathered)
+            gathered, rows, size = [], 0, 0
+        gathered.append(piece)
+        rows += piece.num_rows
+        size += piece.nbytes
+        is_full = rows + piece.num_rows > most_rows or size + piece.nbytes > most_bytes
+        del piece
+        if is_full:
+            yield pa.Table.from_batches(gathered)
+            gathered, rows, size = [], 0, 0
     if rows:
         yield pa.Table.from_batches(gathered)
 
@@ -58,6 +66,8 @@ def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 def _pieces(batch: pa.RecordBatch, most_rows: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
     per_row = max(1, batch.nbytes // max(1, batch.num_rows))
-    step = max(1, min(most_rows, most_bytes // per_row))
-    for start in range(0, batch.num_rows, step):
-        yield batch.slice(start, step)
+    most = max(1, min(most_rows, most_bytes // per_row))
+    count = -(-batch.num_rows // most)
+    for piece in range(count):  # of equal size: a small rest would wait for the next batch
+        start, end = batch.num_rows * piece // count, batch.num_rows * (piece + 1) // count
+        yield batch.slice(start, end - start)

@@ -142,6 +142,7 @@ def write_files(batches: Iterable[pa.RecordBatch], layout: FileLayout, open_file
         most_bytes = layout.row_group_bytes // (8 if layout.partition_by else 2)
         for window in windows(batches, most_rows=layout.row_group_rows, most_bytes=most_bytes):
             writing.add(window)
+            del window  # its batch is as large as a window or larger, and the next one is made while it is held
         return writing.finish()
     except BaseException as error:
         writing.abort(error)
@@ -178,14 +179,17 @@ class FilesWriting:
     def add(self, window: pa.Table) -> None:
         """Writes the rows of `window`, or keeps them until a row group is full."""
         layout = self._layout
+        most = {"most_rows": layout.row_group_rows, "most_bytes": layout.row_group_bytes}
         window = empty_is_null(window, layout.partition_by)
         refuse_nulls(window, error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
         for values, rows in by_partition(window, layout.partition_by):
             partition = self._partitions.setdefault(hashable(values), _Partition(values))
             rows = rows.select(self._stored.names)
-            if not partition.has_room_for(rows, most_rows=layout.row_group_rows, most_bytes=layout.row_group_bytes):
+            if not partition.has_room_for(rows, **most):
                 self._write_row_group(partition)
             partition.add(rows)
+            if not partition.has_room_for(rows, **most):  # so memory does not hold the next such rows besides
+                self._write_row_group(partition)
         self._make_room()
 
     def _make_room(self) -> None:

@@ -124,6 +124,7 @@ def aligned(
                 for source, field in zip(alignment, schema, strict=True)
             ]
         yield pa.RecordBatch.from_arrays([column.of(batch) for column in columns], schema=schema)
+        del batch  # so that the next batch is not made while a large one is held
 
 
 class _Column:

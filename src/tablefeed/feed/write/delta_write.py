@@ -86,6 +86,7 @@ def _rows(
         for batch in batches:
             carried.append([batch[name] for name in plan.carried])
             yield batch
+            del batch  # here and below: so that the next batch is not made while a large one is held
 
     rows = aligned(brought(), plan.alignment, to_arrow(plan.schema), plan.rules.assignment)
     if plan.identity:
@@ -95,6 +96,7 @@ def _rows(
     schema = _with_carried(to_arrow(plan.schema), plan)
     for batch in as_replaced(rows, plan.replaces):  # each step before gives one batch for each
         yield pa.RecordBatch.from_arrays([*batch.columns, *carried.popleft()], schema=schema)
+        del batch
 
 
 def _with_carried(columns: pa.Schema, plan: DeltaPlan) -> pa.Schema:
