@@ -45,6 +45,14 @@ def test_both_bounds_are_included_and_none_is_as_far_as_the_log_reaches(
     assert ids(orders, **bounds) == rows
 
 
+def test_a_process_that_goes_on_reading_does_not_read_the_earlier_commits_again(orders: Path) -> None:
+    assert ids(orders, start_version=3) == [3]
+    write_deltalake(str(orders), pa.table({"id": [4], "day": ["4"]}), mode="append", partition_by=["day"])
+    for version in range(3):
+        (orders / commit_path(version)).write_text("no commit")
+    assert ids(orders, start_version=4) == [4]
+
+
 @pytest.mark.parametrize(
     ("bounds", "error", "said"),
     [

@@ -15,7 +15,7 @@ from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import LoggedColumns, ScanTask, read_task
 from tablefeed.feed.snapshot.bounds import check_available, check_protocol, read_commits
 from tablefeed.feed.snapshot.in_force import metadata_at
-from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.known_state import newest_to_read
 from tablefeed.feed.snapshot.same_table import refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.log.admission import ChangePolicy, Remedies, delivered_files, first_said
@@ -62,10 +62,9 @@ def appends(
     """
     from tablefeed.feed.scan.arrow_filter import checked_filter
 
-    log = open_log(location(url), store_options(storage_options))
-    newest = log.load()
-    log_files = log.listing()
-    versions = _versions(log_files, newest, start_version, end_version)
+    newest = newest_to_read(location(url), store_options(storage_options))
+    log = newest.log
+    log_files, versions = _versions(newest, start_version, end_version)
     policy = ChangePolicy(
         ignore_deletes=switch(ignore_deletes, argument="ignore_deletes"),
         ignore_changes=switch(ignore_changes, argument="ignore_changes"),
@@ -95,17 +94,27 @@ def _as_of(version: int, newest: Snapshot) -> Snapshot:
         return newest  # the log has the commit of that version, but not all that is needed to load the version
 
 
-def _versions(log_files: Iterable[LogFile], snapshot: Snapshot, start: int | None, end: int | None) -> range:
-    versions = [f.version for f in log_files if f.kind is LogFileKind.COMMIT]
-    earliest = min(versions, default=Version(snapshot.version + 1))
-    first = earliest if start is None else whole_number(start, argument="start_version")
-    last = snapshot.version if end is None else whole_number(end, argument="end_version")
-    check_available((first, last), earliest=earliest, newest=snapshot.version, url=snapshot.log.url)
+def _versions(newest: Snapshot, start: int | None, end: int | None) -> tuple[list[LogFile], range]:
+    """Gives the range to read, and the listed log, or only its part from the start on if that has what is needed."""
+    first = None if start is None else whole_number(start, argument="start_version")
+    last = newest.version if end is None else whole_number(end, argument="end_version")
+    log_files = newest.log.listing(first) if first is not None and first <= last <= newest.version else []
+    versions = _commits_of(log_files)
+    if first is None or first not in versions:
+        log_files = newest.log.listing()
+        versions = _commits_of(log_files)
+    earliest = min(versions, default=Version(newest.version + 1))
+    first = earliest if first is None else first
+    check_available((first, last), earliest=earliest, newest=newest.version, url=newest.log.url)
     if first > last:
         raise IllegalOptionError(
             option="end_version", value=str(end), explain=f"must be at least start_version, {first}"
         )
-    return range(first, last + 1)
+    return log_files, range(first, last + 1)
+
+
+def _commits_of(log_files: Iterable[LogFile]) -> set[Version]:
+    return {f.version for f in log_files if f.kind is LogFileKind.COMMIT}
 
 
 def _rows(

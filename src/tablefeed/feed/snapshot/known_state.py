@@ -1,8 +1,9 @@
 """Caches the newest snapshot of each table that this process has seen, so that a batch reads only the commits since.
 
 It is an optimisation, never a need: a cached snapshot is brought up to date with the log, or loaded anew, before it is
-used. Spark re-uses the processes that plan and commit a sink's batches, and a program that appends often goes on
-appending. With the cache, the cost of a commit does not grow with the log.
+used. Spark re-uses the processes that plan and commit a sink's batches, a program that appends often goes on
+appending, and one that reads each commit as it comes goes on reading. With the cache, the cost of a commit does not
+grow with the log.
 """
 
 from __future__ import annotations
@@ -43,6 +44,17 @@ def newest_state(
         state = current_snapshot(log)
     remember(log, state)
     return log, state
+
+
+def newest_to_read(location: str, storage_options: Mapping[str, str]) -> Snapshot:
+    """Gives the newest state of the table at `location`. Raises TableNotFoundError where there is none.
+
+    A table that a catalog names is opened anew: only the catalog knows its newest commits.
+    """
+    if is_name(location):
+        return open_log(location, storage_options).load()
+    log, state = newest_state(location, storage_options)
+    return log.load() if state is None else state
 
 
 def last_known(
