@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 from tablefeed.store import LocalStore, Store, open_store
@@ -40,7 +42,7 @@ BATCHES = 100
 """One-file batches at each version."""
 
 FOLLOWED, INTERVAL_S = 200, 0.05
-"""How many commits are followed, and their distance."""
+"""How many commits are followed, or copied to another table, and their distance."""
 
 SNAPSHOT_BATCH_FILES = 1_000
 
@@ -106,10 +108,9 @@ def follow(folder: Path) -> dict[str, float]:
     table = folder / "followed"
     first = _newest(table) + 1
     last = first + WARM_UP_BATCHES + FOLLOWED - 1
-    writes = [sys.executable, "-m", "benchmarks.planner", "--write", str(table), str(first), str(last)]
     followed = tablefeed.follow(table, after=first - 1)
     seen_ns: dict[int, int] = {}
-    with subprocess.Popen(writes, stdout=subprocess.PIPE, text=True) as writer:
+    with _writer(table, first, last) as writer:
         for commit in followed:
             seen_ns[commit.version] = time.monotonic_ns()
             if commit.version == last:
@@ -120,13 +121,44 @@ def follow(folder: Path) -> dict[str, float]:
     return {"follow_p50_ms": statistics.median(took_ms), "follow_p95_ms": percentile(took_ms, 95)}
 
 
-def write(table: Path, first: int, last: int) -> None:
-    """Commits the versions from `first` to `last`, slowly; prints when each was made."""
+def relay(after: int, folder: Path) -> dict[str, float]:
+    """Times commits by another process until `append` has their rows in another table; the log begins with `after`."""
+    source, target = workloads.log_table(folder, after), folder / "target"
+    first = _newest(source) + 1
+    last = first + WARM_UP_BATCHES + FOLLOWED - 1
+    done_ns: dict[int, int] = {}
+    followed = tablefeed.follow(source, after=first - 1)
+    with _writer(source, first, last, rows=True) as writer:
+        for commit in followed:
+            rows = tablefeed.appends(source, start_version=commit.version, end_version=commit.version)
+            tablefeed.append(target, rows, app_id="relay", txn_version=commit.version)
+            done_ns[commit.version] = time.monotonic_ns()
+            if commit.version == last:
+                break
+        written_ns = json.loads(writer.communicate()[0])
+    wait_until_done()
+    if (rows := tablefeed.open_table(target).to_arrow().num_rows) != len(done_ns) * _some_rows().num_rows:
+        raise SystemExit(f"{rows} rows arrived: the time would say nothing")
+    shutil.rmtree(target)
+    commits.cut_off(source, first - 1)
+    took_ms = [(done_ns[n] - written_ns[str(n)]) / 1e6 for n in range(first + WARM_UP_BATCHES, last + 1)]
+    name = "old_relay" if after == OLD else "relay"
+    return {f"{name}_p50_ms": statistics.median(took_ms), f"{name}_p95_ms": percentile(took_ms, 95)}
+
+
+def write(table: Path, first: int, last: int, *, rows: bool = False) -> None:
+    """Commits the versions from `first` to `last`, slowly, each with a file of rows or without; prints when."""
     chance, written_ns = random.Random(first), {}  # noqa: S311 - pauses, no secret
+    count, data = (_some_rows().num_rows, commits.small_file(_some_rows())) if rows else (0, None)
     for version in range(first, last + 1):
         time.sleep(INTERVAL_S * chance.uniform(0.8, 1.2))
-        written_ns[version] = commits.append(table, version, 0, None)
+        written_ns[version] = commits.append(table, version, count, data)
     print(json.dumps(written_ns))
+
+
+def _writer(table: Path, first: int, last: int, *, rows: bool = False) -> subprocess.Popen[str]:
+    named = ["--write", str(table), str(first), str(last), *(["--rows"] if rows else [])]
+    return subprocess.Popen([sys.executable, "-m", "benchmarks.planner", *named], stdout=subprocess.PIPE, text=True)
 
 
 def make_snapshot(folder: Path, files: int = logs.CHECKPOINT_FILES, form: logs.Form = logs.Form.ONE_FILE) -> None:
@@ -184,6 +216,7 @@ MAKES: Mapping[str, Callable[[Path], None]] = {
     "idle": make_idle,
     "old log": make_old_log,
     "follow": make_follow,
+    "relay": make_old_log,
     "snapshot": make_snapshot,
     "task": make_task,
 }
@@ -191,6 +224,7 @@ MEASURES: Mapping[str, Callable[[Path], dict[str, float]]] = {
     "idle": idle,
     "old log": old_log,
     "follow": follow,
+    "relay": lambda folder: {**relay(YOUNG, folder), **relay(OLD, folder)},
     "snapshot": snapshot,
     "task": task,
 }
@@ -271,9 +305,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", nargs=2, metavar=("WHAT", "FOLDER"), help="measure one thing once and print it")
     parser.add_argument("--write", nargs=3, metavar=("TABLE", "FIRST", "LAST"), help="commit slowly and print when")
+    parser.add_argument("--rows", action="store_true", help="with --write: each commit has a file of rows")
     given = parser.parse_args()
     if given.write:
-        write(Path(given.write[0]), int(given.write[1]), int(given.write[2]))
+        write(Path(given.write[0]), int(given.write[1]), int(given.write[2]), rows=given.rows)
     else:
         print(json.dumps(MEASURES[given.one[0]](Path(given.one[1]))))
 

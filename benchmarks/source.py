@@ -43,6 +43,17 @@ FIGURES = (
     Figure(key="follow_p50_ms", text="from a local commit to `follow`, p50", unit="ms", goal=AtMost(bound=3)),
     Figure(key="follow_p95_ms", text="from a local commit to `follow`, p95", unit="ms", goal=AtMost(bound=8)),
     Figure(
+        key="relay_p50_ms",
+        text="from a local commit to an append of its rows to another table, p50",
+        unit="ms",
+        goal=AtMost(bound=20),
+    ),
+    Figure(key="relay_p95_ms", text="the same, p95", unit="ms"),
+    Figure(
+        key="old_relay_p50_ms", text="the same out of a log of 20,000 versions, p50", unit="ms", goal=AtMost(bound=20)
+    ),
+    Figure(key="old_relay_p95_ms", text="the same, p95", unit="ms"),
+    Figure(
         key="snapshot_peak_mb",
         text="a snapshot of many files in batches of 1,000, peak memory of the planner",
         unit="MB",
@@ -81,8 +92,8 @@ def main() -> None:
     named = given.measurement or list(planner.MEASURES)
     rounds = given.rounds or (1 if given.quick else ROUNDS)
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
-        for name in named:
-            makes[name](Path(scratch))
+        for make in dict.fromkeys(makes[name] for name in named):
+            make(Path(scratch))
         samples = [measured("benchmarks.planner", name, scratch) for _ in range(rounds) for name in named]
     page = as_markdown(samples, rounds=rounds, told=facts(PACKAGES))
     if not given.quick:
