@@ -31,7 +31,7 @@ from tablefeed.feed.stream.lag import Lag, lag_to_json
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
 from tablefeed.spark import MetricsListener
-from tablefeed.spark.metrics import METRICS, Kind
+from tablefeed.spark.watching.metrics import METRICS, Kind
 
 QUERY, RUN = "aaaaaaaa-0000-0000-0000-000000000000", "bbbbbbbb-0000-0000-0000-000000000000"
 KAFKA = '{"orders":{"0":17}}'

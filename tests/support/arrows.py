@@ -51,7 +51,7 @@ HOUSE: Mapping[str, Room] = {
     ),
     "spark": Room(
         rooms=_names("errors wording model log data feed"),
-        packages=_names("pyspark pyarrow prometheus_client opentelemetry"),
+        packages=_names("pyspark pyarrow prometheus_client opentelemetry openlineage"),
     ),
     "tablefeed": Room(rooms=_names("_version errors model feed"), packages=_names("pyarrow")),
     "report": Room(rooms=_names("_version errors wording feed"), packages=_names("pyarrow")),

@@ -1,6 +1,7 @@
 """Translates between Spark's data source API and `tablefeed.feed`. Decisions are made in `tablefeed.feed`, not here.
 
-Five names are for users: `MetricsListener`, `apply_changes`, `apply_changes_from_snapshot`, `explain` and `replicate`.
+Six names are for users: `MetricsListener`, `OpenLineageListener`, `apply_changes`, `apply_changes_from_snapshot`,
+`explain` and `replicate`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tablefeed.spark.applying import apply_changes, apply_changes_from_snapshot
     from tablefeed.spark.explaining import explain
-    from tablefeed.spark.metrics_listener import MetricsListener
     from tablefeed.spark.replicating import replicate
+    from tablefeed.spark.watching.metrics_listener import MetricsListener
+    from tablefeed.spark.watching.openlineage_listener import OpenLineageListener
 
-__all__ = ["MetricsListener", "apply_changes", "apply_changes_from_snapshot", "explain", "replicate"]
+__all__ = [
+    "MetricsListener",
+    "OpenLineageListener",
+    "apply_changes",
+    "apply_changes_from_snapshot",
+    "explain",
+    "replicate",
+]
 
 _HOMES = {
-    "MetricsListener": "metrics_listener",
+    "MetricsListener": "watching.metrics_listener",
+    "OpenLineageListener": "watching.openlineage_listener",
     "apply_changes": "applying",
     "apply_changes_from_snapshot": "applying",
     "explain": "explaining",

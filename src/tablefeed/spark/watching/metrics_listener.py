@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from tablefeed.feed.stream.lag import Lag
-from tablefeed.spark.batch_report import BatchReports, query_label, seconds
 from tablefeed.spark.explaining import explain
-from tablefeed.spark.metrics import Board, export_to_opentelemetry, export_to_prometheus, exported_board
+from tablefeed.spark.watching.batch_report import BatchReports, query_label, seconds
+from tablefeed.spark.watching.metrics import Board, export_to_opentelemetry, export_to_prometheus, exported_board
 from tablefeed.wording.spark_errors import messages_in
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import UnsupportedOptionError
-from tablefeed.spark.batch_report import BatchReport
+from tablefeed.spark.watching.batch_report import BatchReport
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
