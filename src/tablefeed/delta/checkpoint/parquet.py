@@ -107,7 +107,10 @@ class CheckpointParquet:
         found = sum(
             metadata.row_group(group).num_rows for group in {*range(metadata.num_row_groups)}.difference(groups)
         )
-        for batch in self._file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns) if groups else ():
+        # Each thread of Arrow keeps memory for itself, so they are used only where they save more than a few ms.
+        use_threads = metadata.num_rows > _BATCH_ROWS
+        batches = self._file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns, use_threads=use_threads)
+        for batch in batches if groups else ():
             yield batch
             found += batch.num_rows
         if found != metadata.num_rows:
