@@ -7,7 +7,6 @@ Without Spark: `open_table`, `changes`, `appends`, `follow`, `append`, `create`,
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from tablefeed.errors import TablefeedError
@@ -105,8 +104,6 @@ _HOMES = {
     "vacuum": "tablefeed.feed.upkeep.vacuum",
 }
 """Where the public names live. They are imported when first used: Spark's workers need few of them."""
-
-logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __dir__() -> list[str]:

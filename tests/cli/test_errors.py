@@ -29,6 +29,17 @@ from support.command_line import run
         (["cat"], 2, "Error: Missing argument"),
         (["catt", "{t}"], 2, "Error: No such command 'catt'. Did you mean 'cat'?"),
         (["log", "{t}", "1-3"], 2, "Error: Invalid value for RANGE: '1-3' must be VERSION, A..B, A.. or ..B"),
+        (
+            ["tail", "{t}", "--from", "noon"],
+            3,
+            "Error: [DELTA_TIMESTAMP_INVALID] Invalid value 'noon' for option '--from'",
+        ),
+        (["delete", "{t}", ""], 3, "Error: [DELTA_ILLEGAL_OPTION] Invalid value '' for option 'WHERE'"),
+        (
+            ["consumers", "register", "{t}", "a", "--version", "9"],
+            3,
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '9' for option '--version'",
+        ),
         (["changes", "{t}", "--from", "3", "--to", "1"], 3, "Error: [DELTA_INVALID_CDC_RANGE] "),
         (["changes", "{t}", "--from", "8"], 3, "Error: [DELTA_CDC_START_VERSION_AFTER_LATEST] "),
         (["inspect", "hdfs://x/y"], 3, "Error: HDFS is not supported"),

@@ -116,6 +116,23 @@ def run_batch(table: Path, batch_id: int, ids: list[int], **options: str) -> Non
     writer.commit([Written(plan=plan, files=files, txn=Txn(app_id="query", txn_version=batch_id))], batch_id)
 
 
+@pytest.mark.parametrize(("app_id", "is_query"), [("0a7d1c52-3d0c-4be0-9a39-6b1bd2e0c0aa", True), ("loader", False)])
+def test_the_first_batch_of_a_query_warns_of_queries_whose_rows_it_may_write_again(
+    app_id: str,
+    is_query: bool,  # noqa: FBT001
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tablefeed.append(tmp_path / "t", pa.table({"id": [1]}), app_id=app_id, txn_version=4)
+
+    for batch_id in (0, 0, 1):
+        run_batch(tmp_path / "t", batch_id, [1])
+
+    warned = [message for message in caplog.messages if "has batches of other queries" in message]
+    assert len(warned) == is_query
+    assert all(app_id in message and "restore version 0" in message for message in warned)
+
+
 def now_in(table: Path) -> tuple[int, list[int], int | None]:
     opened = tablefeed.open_table(str(table))
     return opened.version, sorted(opened.to_arrow()["id"].to_pylist()), opened.txn_version("query")

@@ -13,6 +13,13 @@ from tablefeed.cli.commands import COMMANDS, overview
 from tablefeed.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, plain_text, silence_stdout, warnings_shown
 from tablefeed.errors import TablefeedError
 
+_TYPED = "tablefeed.typed"
+"""In the context of a command: what is typed for each argument of its function."""
+
+
+def _typed(parameter: Any) -> str:  # Any: typer's own copy of click
+    return str(max(parameter.opts, key=len)) if parameter.param_type_name == "option" else str(parameter.metavar)
+
 
 class Commands(TyperGroup):
     """The commands of `COMMANDS`. Each is imported when its name is typed."""
@@ -37,9 +44,12 @@ class Commands(TyperGroup):
         """Gives the command that is typed. For an unknown one the error suggests the nearest name."""
         self.commands = dict.fromkeys(COMMANDS, self)  # only the names are read
         try:
-            return super().resolve_command(ctx, args)
+            name, command, rest = super().resolve_command(ctx, args)
         finally:
             self.commands = {}
+        leaf = getattr(command, "commands", {}).get(rest[0] if rest else "", command)
+        ctx.meta[_TYPED] = {each.name: _typed(each) for each in getattr(leaf, "params", ())}
+        return name, command, rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Writes the overview."""
@@ -52,7 +62,7 @@ class Commands(TyperGroup):
                 result = super().invoke(ctx)
             sys.stdout.flush()
         except TablefeedError as error:
-            typer.echo(f"Error: {plain_text(error)}", err=True)
+            typer.echo(f"Error: {plain_text(error, ctx.meta.get(_TYPED, {}))}", err=True)
             raise typer.Exit(ERROR) from error
         except BrokenPipeError as error:
             silence_stdout()

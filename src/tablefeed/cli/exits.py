@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -22,29 +23,37 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 """The reader of the output closed it, as `head` does. A shell reports the same for a process that SIGPIPE ends."""
 
-_FLAGS = {
-    "filter": "--where",
-    "where": "--where",
-    "version": "--at",
-    "timestamp": "--at",
-    "start_version": "--from",
-    "start_timestamp": "--from",
-    "end_version": "--to",
-    "end_timestamp": "--to",
-    "retention_hours": "--retention-hours",
-    "storage_options": "--storage-option",
+_NAMED_OTHERWISE = {
+    "filter": ("where",),
+    "timestamp": ("at", "first"),
+    "version": ("version", "at"),
+    "start_version": ("first",),
+    "start_timestamp": ("first",),
+    "end_version": ("last",),
+    "end_timestamp": ("last",),
+    "storage_options": ("storage_option",),
 }
-"""The arguments of the Python API that have another name on the command line."""
+"""The arguments of the Python API that commands have by another name: that of the command's own function."""
 
 
-def plain_text(error: TablefeedError) -> str:
-    """Gives the text of `error` in one line. Arguments of the Python API that it names are options of the command."""
+def plain_text(error: TablefeedError, flags: Mapping[str, str]) -> str:
+    """Gives the text of `error` in one line. Arguments of the Python API that it names are those of the command.
+
+    `flags` has, by the names of its function's arguments, what is typed in the command.
+    """
     if isinstance(error, OptionError):
         named = vars(error).get("options") or (vars(error).get("option", ""),)
-        flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in named}
-        for name, flag in flags.items():
+        typed = {name: _flag(name, flags) for name in named}
+        for name, flag in typed.items():
             error.reword(partial(_replaced, repr(name), repr(flag)))
-    return " ".join(str(error).split())
+    text = str(error).replace("option mergeSchema=true, merge_schema=True in Python", "merge_schema=True")
+    text = re.sub(r"\b([a-z_]+)=True\b", lambda found: flags.get(found[1], found[0]), text)
+    return " ".join(text.split())
+
+
+def _flag(name: str, flags: Mapping[str, str]) -> str:
+    candidates = (each for each in _NAMED_OTHERWISE.get(name, (name,)) if each in flags)
+    return flags.get(next(candidates, ""), f"--{name.replace('_', '-')}")
 
 
 def _replaced(old: str, new: str, text: str) -> str:
@@ -58,13 +67,16 @@ class _Warnings(logging.Handler):
 
 @contextmanager
 def warnings_shown() -> Iterator[None]:
-    """Shows the warnings that tablefeed logs while the block runs, one line each."""
+    """Shows the warnings that tablefeed logs while the block runs, one line each, and none of other packages."""
     logger, handler = logging.getLogger("tablefeed"), _Warnings(logging.WARNING)
+    others, silent = logging.getLogger(), logging.NullHandler()
     logger.addHandler(handler)
+    others.addHandler(silent)
     try:
         yield
     finally:
         logger.removeHandler(handler)
+        others.removeHandler(silent)
 
 
 def silence_stdout() -> None:

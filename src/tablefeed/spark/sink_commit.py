@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tablefeed.feed.commit.collisions import warn_of_other_queries
 from tablefeed.feed.commit.loop import changes_nothing, commit
 from tablefeed.feed.commit.transaction import Operation, Transaction, batch_write, micro_batch
 from tablefeed.feed.snapshot.known_state import last_known, newest_state, remember
@@ -40,6 +41,8 @@ def commit_batch(
     if is_empty and changes_nothing(transaction, lambda: _now(transaction)):
         return
     outcome, after = _commit(transaction, options)
+    if batch_id == 0 and kind is WriteKind.APPEND and isinstance(outcome, Committed):
+        warn_of_other_queries(query_id, after.facts.txns, outcome.version, url=after.log.url)
     _commit_bad_rows(transaction, outcome, after, options)
     every = options["compactEvery"]
     # After an overwrite there is nothing to fold, and a fold would conflict with the next batch.

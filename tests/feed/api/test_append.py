@@ -358,7 +358,7 @@ def test_an_existing_table_keeps_its_partitioning_and_refuses_another(tmp_path: 
 
     tablefeed.append(tmp_path, ROWS)
     tablefeed.append(tmp_path, ROWS, partition_by="id")
-    with pytest.raises(errors.SchemaMismatchError, match=r"is partitioned by \(id\), not by \(name\)"):
+    with pytest.raises(errors.SchemaMismatchError, match="is partitioned by id, and the write asks for name"):
         tablefeed.append(tmp_path, ROWS, partition_by=["name"])
     with pytest.raises(errors.SchemaMismatchError, match="no column 'id', by which"):
         tablefeed.append(tmp_path, ROWS.drop_columns("id"))

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
@@ -339,3 +340,17 @@ def test_a_table_whose_files_are_in_a_checkpoint_is_shown_without_rows(tmp_path:
 
     assert repr(tablefeed.open_table(tmp_path)) == f"Table({str(tmp_path)!r}, version=0)"
     assert "not counted yet" in tablefeed.open_table(tmp_path)._repr_html_()
+
+
+def test_a_data_file_that_was_replaced_after_its_commit_is_read_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    (file,) = tmp_path.glob("*.parquet")
+    assert tablefeed.open_table(tmp_path).to_arrow().num_rows == 1
+    assert caplog.messages == []
+    pq.write_table(pa.table({"id": [1, 2, 3]}), file, compression="none")
+
+    assert tablefeed.open_table(tmp_path).to_arrow().num_rows == 3
+    (warning,) = caplog.messages
+    assert f"{file.name} of {tmp_path} has {file.stat().st_size} bytes, but the log says" in warning

@@ -4,15 +4,20 @@ Spark runs a batch again only until the next one is planned. So a batch that is 
 later one. A write that finds a later version has one of three causes. Its query has a new checkpoint but the old
 application id, its checkpoint was restored from an older copy, or two runs are alive. The rows of such a write are not
 in the table, so the user must know.
+
+A query whose checkpoint was deleted gets another id, so the table does not know its batches, and its rows are written
+again. Nothing tells it from a new query. So the first batch of a query warns if the table has batches of others.
 """
 
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Iterable
 from enum import StrEnum
 
 from tablefeed.errors import CommitError
-from tablefeed.model.actions import Txn
+from tablefeed.model.actions import Txn, Version
 
 logger = logging.getLogger(__name__)
 
@@ -40,3 +45,28 @@ def check_collision(txn: Txn, recorded: int, on_collision: OnCollision, *, url: 
     if on_collision is OnCollision.FAIL:
         raise CommitError(text, url=url)
     logger.warning("%s", text)
+
+
+_QUERY_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NAMED = 3
+
+
+def warn_of_other_queries(query_id: str, app_ids: Iterable[str], version: Version, *, url: str) -> None:
+    """Logs a warning if `app_ids`, of the applications that the table records, has other queries of Spark.
+
+    For the first batch of the query `query_id`, which committed `version`.
+    """
+    others = sorted(each for each in app_ids if each != query_id and _QUERY_ID.fullmatch(each))
+    if others:
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        logger.warning(
+            "The query %s committed its first batch to %s, which has batches of other queries: %s%s. If the query "
+            "reads the source of one of them again, because that checkpoint was deleted or changed, its rows are in "
+            "the table twice. Then stop it, restore version %d (tablefeed.restore), and start it with the old "
+            "checkpoint, or with startingVersion.",
+            query_id,
+            url,
+            ", ".join(others[:_NAMED]),
+            more,
+            version - 1,
+        )

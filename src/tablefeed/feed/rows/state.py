@@ -158,8 +158,9 @@ def check_supported(snapshot: Snapshot) -> None:
     if names.DOMAIN_METADATA not in features.supported_features(snapshot.protocol):
         raise UnsupportedFeatureError(
             f"Changes cannot be applied to {TABLE}: its protocol does not have the feature {names.DOMAIN_METADATA}, "
-            "by which its log names the state of earlier changes. Nothing was written. Add it: ALTER TABLE ... "
-            f"SET TBLPROPERTIES ('{names.FEATURE_PREFIX}{names.DOMAIN_METADATA}' = 'supported').",
+            "by which its log names the state of earlier changes. Nothing was written. Add it: alter(url, "
+            f"enable_features=['{names.DOMAIN_METADATA}']) in tablefeed, or ALTER TABLE ... SET TBLPROPERTIES "
+            f"('{names.FEATURE_PREFIX}{names.DOMAIN_METADATA}' = 'supported') in Spark.",
             features=(names.DOMAIN_METADATA,),
             error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import SEEK_END
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names, partition_values
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from pyroaring import BitMap64
 
     from tablefeed.data.read import RowSelection
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +126,7 @@ class DeltaTask(ScanTask):
                     error_class="DELTA_FILE_NOT_FOUND",
                 ) from error
             with source, naming(store.url):
+                _compare_size(file, source.seek(0, SEEK_END), store.url)
                 columns = FileColumns(
                     path=file.path,
                     constants=_constants(file, self.columns, schema, store.url),
@@ -139,6 +144,19 @@ class DeltaTask(ScanTask):
 
         with TableFiles(store, storage_options=self.storage_options).open_input(file.path) as source:
             return row_group_places(source)
+
+
+def _compare_size(file: ParquetFile, size_bytes: int, url: str) -> None:
+    """Logs a warning where the file may not be the one that was committed. The log need not know a size, which is 0."""
+    if file.size_bytes not in (0, size_bytes):
+        logger.warning(
+            "The data file %s of %s has %d bytes, but the log says %d. Its rows are read. If another program replaced "
+            "the file after its commit, restore it from a copy.",
+            file.path,
+            url,
+            size_bytes,
+            file.size_bytes,
+        )
 
 
 def _stored(columns: DeltaColumns, schema: pa.Schema) -> pa.Schema | None:

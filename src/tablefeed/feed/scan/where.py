@@ -77,9 +77,9 @@ class _Reading:
     def __init__(self, text: str, schema: Struct, option: str) -> None:
         self._text, self._schema, self._option = text, schema, option
 
-    def refuse(self, reason: str) -> IllegalOptionError:
+    def refuse(self, reason: str, remedy: str = f"; {ALLOWED}") -> IllegalOptionError:
         """The error that refuses the text for `reason`."""
-        return IllegalOptionError(option=self._option, value=self._text, explain=f"{reason}; {ALLOWED}")
+        return IllegalOptionError(option=self._option, value=self._text, explain=f"{reason}{remedy}")
 
     def predicate(self, node: exp.Expr) -> Predicate:
         """Gives the predicate that `node` is."""
@@ -162,7 +162,7 @@ class _Reading:
             if len(alike) != 1 and len(exact) != 1:
                 known = ", ".join(field.name for field in members) or "no members"
                 within = ".".join(field.name for field in found) or "the table"
-                raise self.refuse(f"names {name!r}, but {within} has {known}")
+                raise self.refuse(f"names {name!r}, but {within} has {known}", remedy="")
             found.append((exact or alike)[0])
             kind = found[-1].type
         return found

@@ -183,10 +183,9 @@ def _partitions(where: object, snapshot: Snapshot) -> tuple[RowFilter | None, tu
     asked = {column.path[0] for column in columns_in(rows.predicate)}
     # What cannot be read names no column in its tree, but may ask about any.
     if rows.predicate == Unknown(frozenset()) or not asked <= {*snapshot.metadata.partition_columns}:
-        named = ", ".join(snapshot.metadata.partition_columns) or "none"
-        raise IllegalOptionError(
-            option="where", value=shown, explain=f"must speak of partition columns alone; the table's are {named}"
-        )
+        named = ", ".join(snapshot.metadata.partition_columns)
+        which = f"these are {named}" if named else "the table has none"
+        raise IllegalOptionError(option="where", value=shown, explain=f"must name partition columns only; {which}")
     return rows, (shown,)
 
 

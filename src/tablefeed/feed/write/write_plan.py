@@ -240,8 +240,9 @@ def _plain(value: pa.Scalar) -> partition_values.PartitionValue | None:
 def check_partitioning(asked: Sequence[str], actual: Sequence[str]) -> None:
     """Raises SchemaMismatchError where a write names other partition columns than its table has."""
     if asked and [n.lower() for n in asked] != [n.lower() for n in actual]:
+        by = f"partitioned by {', '.join(actual)}" if actual else "not partitioned"
         raise SchemaMismatchError(
-            f"{TABLE} is partitioned by ({', '.join(actual)}), not by ({', '.join(asked)}). Leave partitionBy out: an "
-            "existing table keeps its partitioning.",
+            f"{TABLE} is {by}, and the write asks for {', '.join(asked)}. An "
+            "existing table keeps its partitioning: name no partition columns.",
             error_class="DELTA_METADATA_MISMATCH",
         )
