@@ -15,6 +15,9 @@ import pytest
 import tablefeed
 from cli.tables import QUERY_ID, a_checkpoint, rows
 from support.command_line import ended, run, started
+from tablefeed.feed.stream.spark_checkpoint import offset_text
+from tablefeed.model.actions import Version
+from tablefeed.model.offset import EventTime, Offset
 
 Query = Callable[..., Path]
 
@@ -255,6 +258,98 @@ def test_a_reset_keeps_the_other_sources_and_goes_after_a_batch_that_is_not_done
     assert done.code == 0
     assert "Batch 1 was planned and not done" in done.err
     assert (checkpoint / "offsets" / "2").read_text().splitlines()[2:] == [other, offset(orders, 4)]
+
+
+def old_text(orders: Path, version: int) -> str:
+    """The start of a version as JARs that wrote format 3 have it."""
+    table_id = tablefeed.open_table(orders).table_id
+    return (
+        f'{{"sourceVersion":3,"reservoirId":"{table_id}","reservoirVersion":{version},"index":-100,'
+        '"isStartingVersion":false}'
+    )
+
+
+def by_event_time(orders: Path) -> str:
+    at = EventTime(column="day", before_us=5)
+    table_id = tablefeed.open_table(orders).table_id
+    return offset_text(Offset(table_id=table_id, version=Version(1), in_snapshot=True, event_time=at))
+
+
+def batches(checkpoint: Path) -> list[str]:
+    return sorted(path.name for path in (checkpoint / "offsets").glob("[0-9]*"))
+
+
+@pytest.mark.parametrize("to", ["jar", "tablefeed"])
+def test_offsets_that_both_sources_read_need_no_conversion(to: str, orders: Path, query: Query) -> None:
+    checkpoint = query(offset(orders, 1), offset(orders, 2, 0))
+
+    done = run("offsets", "convert", checkpoint, "--to", to, "--write")
+
+    assert (done.code, done.out[:19]) == (0, "Nothing to convert:")
+    assert batches(checkpoint) == ["0", "1"]
+
+
+@pytest.mark.parametrize("to", ["jar", "tablefeed"])
+def test_a_position_in_an_older_text_is_written_in_todays_after_it_is_shown(
+    to: str, orders: Path, query: Query
+) -> None:
+    other = '{"topic":{"0":5}}'
+    checkpoint = query((other, old_text(orders, 2)))
+
+    shown = run("offsets", "convert", checkpoint, "--to", to)
+    assert f"batch 1 would end at {offset(orders, 2)} in source 1" in shown.out
+    assert batches(checkpoint) == ["0"]
+    written = run("offsets", "convert", checkpoint, "--to", to, "--write", "--json")
+
+    assert written.records == [{"batch": 1, "offsets": [other, offset(orders, 2)], "written": True}]
+    assert (checkpoint / "offsets" / "1").read_text().splitlines()[2:] == [other, offset(orders, 2)]
+    assert (checkpoint / "commits" / "1").exists()
+    assert run("offsets", "convert", checkpoint, "--to", to, "--json").records[0]["batch"] is None
+
+
+def test_a_query_goes_to_the_jar_when_its_newest_batch_began_after_the_snapshot_by_event_time(
+    orders: Path, query: Query
+) -> None:
+    checkpoint = query(by_event_time(orders), offset(orders, 2))
+
+    assert "Nothing to convert" in run("offsets", "convert", checkpoint, "--to", "tablefeed").out
+    done = run("offsets", "convert", checkpoint, "--to", "jar", "--write", "--json")
+
+    assert done.records == [{"batch": 2, "offsets": [offset(orders, 2)], "written": True}]
+    assert "Nothing to convert" in run("offsets", "convert", checkpoint, "--to", "jar").out
+
+
+def test_a_conversion_that_was_killed_between_its_two_files_is_ended_by_the_same_call(
+    orders: Path, query: Query
+) -> None:
+    checkpoint = query(old_text(orders, 2))
+    asked = ["offsets", "convert", checkpoint, "--to", "jar", "--write"]
+    run(*asked)
+    (checkpoint / "commits" / "1").unlink()
+
+    assert run(*asked).code == 0
+    assert (checkpoint / "commits" / "1").exists()
+    assert batches(checkpoint) == ["0", "1"]
+
+
+@pytest.mark.parametrize("why", ["is planned and not done", "The Delta JAR has no offset", "keeps state"])
+def test_a_conversion_that_would_lose_rows_or_state_is_refused(why: str, orders: Path, query: Query) -> None:
+    match why:
+        case "is planned and not done":
+            checkpoint = query(old_text(orders, 2), old_text(orders, 3), unfinished=1)
+        case "keeps state":
+            checkpoint = query(old_text(orders, 2))
+            (checkpoint / "state" / "0" / "0").mkdir(parents=True)
+            (checkpoint / "state" / "0" / "0" / "1.delta").write_bytes(b"x")
+        case _:
+            checkpoint = query(by_event_time(orders))
+    before = batches(checkpoint)
+
+    done = run("offsets", "convert", checkpoint, "--to", "jar", "--write")
+
+    assert done.code == 3
+    assert why in done.err
+    assert batches(checkpoint) == before
 
 
 @pytest.mark.parametrize("to", ["6", "9"])

@@ -78,6 +78,21 @@ def test_several_files_make_one_commit(orders: Path, tmp_path: Path) -> None:
     assert ids(orders)[-2:] == [7, 8]
 
 
+def test_later_files_of_a_new_table_have_the_types_of_the_first(orders: Path, tmp_path: Path) -> None:
+    run("cat", orders, "-o", tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("id,name,day\n9,12,\n")
+    (tmp_path / "c.csv").write_text("id,day\n9,\n")
+
+    assert run("append", tmp_path / "t", tmp_path / "a.parquet", tmp_path / "b.csv").code == 0
+    found = tablefeed.open_table(tmp_path / "t")
+    assert found.schema == tablefeed.open_table(orders).schema
+    assert {"id": 9, "name": "12", "day": None} in found.to_arrow().to_pylist()
+
+    done = run("append", tmp_path / "u", tmp_path / "a.parquet", tmp_path / "c.csv")
+    assert done.code == 2
+    assert "its columns are id, day, and those of" in done.err
+
+
 def test_a_txn_is_committed_once(orders: Path, tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text('{"id": 9, "name": "n", "day": "2026-01-01"}\n')
     asked = ["append", orders, tmp_path / "r.jsonl", "--app-id", "nightly", "--txn-version", "1", "--json"]

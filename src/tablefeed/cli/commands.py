@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, Entry] = {
     "changes": Entry(module="looking", name="changes", summary="Print what commits did to the rows of a table."),
     "tail": Entry(module="watching", name="tail", summary="Print commits or changed rows as they land."),
     "lag": Entry(module="watching", name="lag", summary="Show how far a query is behind, from its checkpoint."),
-    "offsets": Entry(module="watching", name="offsets", summary="Show, check or reset the offsets of a query."),
+    "offsets": Entry(module="watching", name="offsets", summary="Show, check, reset or convert a query's offsets."),
     "diff": Entry(module="comparing", name="diff", summary="Show what two versions of a table do not have in common."),
     "verify": Entry(module="comparing", name="verify", summary="Check that two tables are equal, and show where not."),
     "doctor": Entry(module="doctor", name="doctor", summary="Say what can be done with a table, and what is wrong."),

@@ -1,6 +1,7 @@
 """Rows from files and stdin: CSV, JSON lines, Parquet or an Arrow stream, as batches of one schema.
 
-Text has no types. Where the table exists, its columns give them; the values of others are guessed from the whole file.
+Text has no types. Where the table exists, its columns give them, else those of the first file; the values of others are
+guessed from the whole file.
 Values have the forms that `cat` writes.
 """
 
@@ -69,14 +70,14 @@ def opened_rows(
     formats = [_format_of(name, shape) for name in files]
     known = _schema_of(table, options) if {*formats} & {TextOrBinary.CSV, TextOrBinary.JSONL} else None
     with ExitStack() as opened:
-        readers = ((name, _read(opened, name, shape, known)) for name, shape in zip(files, formats, strict=True))
-        first_name, (schema, batches) = next(readers)
+        schema, batches = _read(opened, files[0], formats[0], known)
 
         def rows() -> Iterator[pa.RecordBatch]:
-            yield from _checked(first_name, batches, on_rows)
-            for name, (other, more) in readers:
+            yield from _checked(files[0], batches, on_rows)
+            for name, shape in zip(files[1:], formats[1:], strict=True):
+                other, more = _read(opened, name, shape, known or schema)
                 if other != schema:
-                    raise _unreadable(name, f"its columns are not those of {first_name}")
+                    raise _unreadable(name, _difference(other, schema, files[0]))
                 yield from _checked(name, more, on_rows)
 
         yield pa.RecordBatchReader.from_batches(schema, rows())
@@ -110,6 +111,13 @@ def _read(
         raise _unreadable(name, error.strerror or str(error)) from error
     except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError, InvalidOperation) as error:
         raise _unreadable(name, str(error)) from error
+
+
+def _difference(found: pa.Schema, wanted: pa.Schema, of: str) -> str:
+    if found.names != wanted.names:
+        return f"its columns are {', '.join(found.names)}, and those of {of} are {', '.join(wanted.names)}"
+    field, other = next((a, b) for a, b in zip(found, wanted, strict=True) if a != b)
+    return f"its column {field.name} is {field.type}, and in {of} it is {other.type}"
 
 
 class _Stdin(io.RawIOBase):

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -152,7 +152,7 @@ offsets = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Show, check or reset the offsets in a query's checkpoint.\n\n"
+    help="Show, check, reset or convert the offsets in a query's checkpoint.\n\n"
     "Example: tablefeed offsets show /lake/_checkpoints/copy",
 )
 
@@ -242,6 +242,39 @@ def reset(
     typer.echo(f"batch {batch_id} {'ends' if write else 'would end'} at {text}")
     if not newest.is_done:
         typer.echo(f"Batch {newest.batch_id} was planned and not done: its rows may be in the sink, or not.", err=True)
+    if not write:
+        typer.echo("Nothing was written. Stop the query, and add --write.", err=True)
+
+
+@offsets.command("convert")
+def convert(
+    *,
+    checkpoint: CheckpointName,
+    to: Annotated[Literal["jar", "tablefeed"], typer.Option(help="Whose source is to read the offsets.")],
+    write: Annotated[bool, typer.Option("--write", help="Write it; without this, only show what would be.")] = False,
+    as_json: AsJson = False,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Let a stopped query go on with another source, at the same position: the Delta JAR's, or tablefeed's.
+
+    Most checkpoints need it in neither direction. If this one does, a batch without rows is added.
+
+    Example: tablefeed offsets convert /lake/_checkpoints/copy --to jar --write
+    """
+    from tablefeed.feed.api.query_checkpoint import Reader
+
+    done = _opened(checkpoint, storage(storage_option)).convert(Reader(to), write=write)
+    if as_json:
+        batch_id, ends = done or (None, ())
+        print_json({"batch": batch_id, "offsets": ends, "written": write and done is not None})
+        return
+    if done is None:
+        reader = {"jar": "The Delta JAR", "tablefeed": "tablefeed"}[to]
+        typer.echo(f"Nothing to convert: {reader} reads the offsets as they are.")
+        return
+    batch_id, ends = done
+    for source, text in enumerate(ends):
+        typer.echo(f"batch {batch_id} {'ends' if write else 'would end'} at {text or 'no offset'} in source {source}")
     if not write:
         typer.echo("Nothing was written. Stop the query, and add --write.", err=True)
 

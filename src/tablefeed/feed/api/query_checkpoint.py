@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from tablefeed.errors import IllegalOptionError, MissingPathError, OffsetError, TablefeedError
 from tablefeed.feed.arguments import location, store_options, whole_number
@@ -17,11 +18,18 @@ from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.lag import Lag
 from tablefeed.feed.stream.query_id import query_id
 from tablefeed.feed.stream.resting_lag import resting_lag
-from tablefeed.feed.stream.spark_checkpoint import SparkCheckpoint, offset_text, read_offset
+from tablefeed.feed.stream.spark_checkpoint import PlannedBatch, SparkCheckpoint, offset_text, read_offset
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.offset import Offset
 from tablefeed.store import open_store
+
+
+class Reader(StrEnum):
+    """Whose source is to read the offsets of a checkpoint."""
+
+    TABLEFEED = "tablefeed"
+    JAR = "jar"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,23 +199,69 @@ class QueryCheckpoint:
             raise IllegalOptionError(
                 option="version", value=str(first), explain=f"must be at most {snapshot.version + 1}, the next version"
             )
-        if self._files.has_state():
-            raise OffsetError(
-                f"The query with the checkpoint {self.url} keeps state, which belongs to its batches. Nothing was "
-                "written. Start the query with a new checkpoint and startingVersion.",
-                url=self.url,
-            )
+        self._refuse_state("Start the query with a new checkpoint and startingVersion.")
         text = offset_text(Offset(table_id=snapshot.metadata.table_id, version=first))
         ends = tuple(text if number == at else end for number, end in enumerate(newest.ends))
         is_there = newest.ends == ends  # at least the first file, where an earlier call was killed
         added = newest if is_there else replace(newest, batch_id=newest.batch_id + 1, ends=ends)
-        if write and not self._files.put(added):
+        if write:
+            self._put(added)
+        return added.batch_id, text
+
+    def convert(self, reader: Reader, *, write: bool) -> tuple[int, tuple[str | None, ...]] | None:
+        """Adds a batch without rows after which the source of `reader` can read the offsets, at the same positions.
+
+        Gives the id of that batch and the text of each source's end; None where nothing is to do. Nothing is written
+        without `write`. The query must not run. Raises OffsetError, and writes nothing, where `reader` has no offset
+        for a position, where the newest batch is not done, and where the query keeps state.
+        """
+        newest, batch = self._files.batch(self._planned[-1]), self.newest()
+        before = self._batch(self._planned[-2]) if len(self._planned) > 1 else batch
+        is_there = not batch.is_done and before is not batch and _positions(batch) == _positions(before)
+        if not (batch.is_done or is_there):
+            raise OffsetError(
+                f"Batch {batch.batch_id} of the checkpoint {self.url} is planned and not done. Nothing was written. "
+                "Start the query once more with the source that planned it, stop it when the batch is done, and "
+                "convert then.",
+                url=self.url,
+            )
+        texts = tuple(each.text if each.offset is None else offset_text(each.offset) for each in batch.ends)
+        if reader is Reader.JAR:
+            for end in batch.ends:
+                self._refuse_event_time(end)
+        # The JAR plans the last batch again, also one that is done. So it reads where that batch began, too.
+        starts_late = reader is Reader.JAR and any(map(_is_by_event_time, before.ends))
+        if texts == newest.ends and not (is_there or starts_late):
+            return None
+        self._refuse_state("Let the query run until the newest two batches have offsets that the other source reads.")
+        added = newest if is_there else replace(newest, batch_id=newest.batch_id + 1, ends=texts)
+        if write:
+            self._put(added)
+        return added.batch_id, texts
+
+    def _refuse_event_time(self, end: SourceEnd) -> None:
+        if _is_by_event_time(end):
+            raise OffsetError(
+                f"Source {end.source} of the checkpoint {self.url} is {end.position}. The Delta JAR has no offset for "
+                "that. Nothing was written. Let the query deliver the rest of the snapshot, and convert then.",
+                url=self.url,
+            )
+
+    def _refuse_state(self, remedy: str) -> None:
+        if self._files.has_state():
+            raise OffsetError(
+                f"The query with the checkpoint {self.url} keeps state, which belongs to its batches. Nothing was "
+                f"written. {remedy}",
+                url=self.url,
+            )
+
+    def _put(self, added: PlannedBatch) -> None:
+        if not self._files.put(added):
             raise OffsetError(
                 f"Batch {added.batch_id} of the checkpoint {self.url} was added by another process. Nothing was "
                 "written. Stop the query first.",
                 url=self.url,
             )
-        return added.batch_id, text
 
     def _source_to_reset(self, batch: QueryBatch, source: int | None, *, table_id: str, url: str) -> int:
         if source is not None:
@@ -240,3 +294,11 @@ class QueryCheckpoint:
                 url=self.url,
             )
         return found
+
+
+def _positions(batch: QueryBatch) -> list[Offset | str | None]:
+    return [end.offset or end.text for end in batch.ends]
+
+
+def _is_by_event_time(end: SourceEnd) -> bool:
+    return end.offset is not None and end.offset.event_time is not None
