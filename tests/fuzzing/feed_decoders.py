@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from fuzzing.log_decoders import URL, as_text
 from support.logs import log_of
-from support.memory_store import MemoryStore
 from tablefeed.data.rule_evaluation import RowRules, Setting
 from tablefeed.delta import codec
 from tablefeed.delta.schema.arrow_schema import to_arrow
@@ -25,6 +24,7 @@ from tablefeed.feed.upkeep.consumers import Consumers
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.rules import Check, TableRules
 from tablefeed.model.schema import DataType, Decimal, Field, Primitive, Struct
+from tablefeed.store.memory import MemoryStore
 
 # --- texts ----------------------------------------------------------------------------------------------------------
 

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 
 from fuzzing.log_seeds import as_json
 from support.logs import TABLE_ID
-from support.memory_store import MemoryStore
 from tablefeed.feed.rows import state
 from tablefeed.feed.rows.folding import Folding
 from tablefeed.feed.stream.offset_json import offset_to_json
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Barrier, EventTime, Offset
+from tablefeed.store.memory import MemoryStore
 
 # --- texts ----------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ import orjson
 import pyarrow as pa
 
 from support.logs import TABLE_ID, commit_path, log_of
-from support.memory_store import MemoryStore
 from tablefeed.data import splits
 from tablefeed.data.read import ReadPlan, RowSelection
 from tablefeed.data.sql.kinds import arrow_type
@@ -38,6 +37,7 @@ from tablefeed.indextables.split.table_indexing import indexing_of
 from tablefeed.model.actions import AddFile, DomainMetadata, Protocol, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.model.schema import Array, DataType, Decimal, Field, Primitive, Struct
+from tablefeed.store.memory import MemoryStore
 
 URL = "memory:t"
 _Answer = TypeVar("_Answer")

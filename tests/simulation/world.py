@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal
 
 from support.faulty_store import FaultyStore, Operation
-from support.memory_store import MemoryStore
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -25,6 +24,7 @@ from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep import after_commit
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, surroundings
 from tablefeed.store import Content, Entry, Within
+from tablefeed.store.memory import MemoryStore
 
 BEGIN_MS = 1_700_000_000_000
 

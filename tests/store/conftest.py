@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.gateway import Gateway
-from support.memory_store import MemoryStore
 from support.object_stores import EACH_OBJECT_STORE
 from tablefeed.store import LocalStore, Store, open_store
+from tablefeed.store.memory import MemoryStore
 
 
 @pytest.fixture(params=["local", "memory", *EACH_OBJECT_STORE])

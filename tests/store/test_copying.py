@@ -10,11 +10,11 @@ import pytest
 
 from support.faulty_store import FaultyStore
 from support.gateway import Gateway
-from support.memory_store import MemoryStore
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.store import LocalStore, Store, open_store
 from tablefeed.store.durable import Disk
 from tablefeed.store.local_copies import FILES_AT_ONCE
+from tablefeed.store.memory import MemoryStore
 
 
 def a_source(kind: str, place: Path, request: pytest.FixtureRequest) -> Store:

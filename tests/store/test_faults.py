@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from support.faulty_store import Fault, FaultyStore, StoreCall
-from support.memory_store import MemoryStore
 from tablefeed.errors import StoreError
+from tablefeed.store.memory import MemoryStore
 
 
 def a_store(*faults: Fault) -> FaultyStore:

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.memory_store import MemoryStore
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.store import LocalStore, Store, open_store
+from tablefeed.store.memory import MemoryStore
 
 AWKWARD = ["a%20b", "a b", "über/ß", "p=a%25b %3A/x", "#1?", "'quoted'", "emoji 🦆"]
 

@@ -11,12 +11,12 @@ from typing import Any, BinaryIO
 import pytest
 
 from support.gateway import Gateway
-from support.memory_store import MemoryStore
 from support.unity import TOKEN, FakeCatalog
 from tablefeed.catalog.names import Server
 from tablefeed.catalog.unity import CatalogTable, Credentials, UnityCatalog
 from tablefeed.errors import StoreConfigError, StoreError, TableNotFoundError
 from tablefeed.store import LocalStore, Store, open_store
+from tablefeed.store.memory import MemoryStore
 from tablefeed.store.vended import KEPT_STORES, VendedStore, file_system_options
 
 NAME = "main.sales.orders"

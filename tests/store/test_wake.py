@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from support.memory_store import MemoryStore
 from tablefeed.store import LocalStore, Store, open_store
 from tablefeed.store.inotify import Inotify
+from tablefeed.store.memory import MemoryStore
 from tablefeed.store.wake import DirectoryWatch, Wake, Watchfiles
 
 LONG_S = 60.0

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from support import actions
 from support.faulty_store import FaultyStore
-from support.memory_store import MemoryStore
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader, log_path
 from tablefeed.indextables import names
@@ -33,6 +32,7 @@ from tablefeed.model.actions import (
 )
 from tablefeed.model.logfile import LogFile
 from tablefeed.model.split import Split
+from tablefeed.store.memory import MemoryStore
 
 URL = "memory:events"
 SYNC = bytes(range(16))

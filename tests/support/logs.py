@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from support.faulty_store import FaultyStore
-from support.memory_store import MemoryStore
 from tablefeed.feed.arguments import Bound
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
@@ -22,6 +21,7 @@ from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.offset import Offset
 from tablefeed.store import Store
+from tablefeed.store.memory import MemoryStore
 
 Action = dict[str, Any]  # Any: JSON
 

@@ -12,7 +12,6 @@ import pytest
 
 from support import actions
 from support.index_log import PROTOCOL, SYNC, a_state, manifest_bytes
-from support.memory_store import MemoryStore
 from tablefeed.data.split_writer import SplitLayout, WrittenSplit, write_splits
 from tablefeed.data.write import NewFile
 from tablefeed.delta.schema.arrow_schema import from_arrow
@@ -24,6 +23,7 @@ from tablefeed.indextables.log.avro_state import Manifest, TextBounds
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.model.actions import AddFile, Commit, Metadata, Version
 from tablefeed.store import Store
+from tablefeed.store.memory import MemoryStore
 
 BoundsOf = Callable[[Sequence[Mapping[str, str | None]]], Mapping[str, TextBounds] | None]
 """The bounds of a manifest by the partition values of its entries."""

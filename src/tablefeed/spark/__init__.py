@@ -1,7 +1,6 @@
 """Translates between Spark's data source API and `tablefeed.feed`. Decisions are made in `tablefeed.feed`, not here.
 
-Six names are for users: `MetricsListener`, `OpenLineageListener`, `apply_changes`, `apply_changes_from_snapshot`,
-`explain` and `replicate`.
+For users are the names in `__all__`.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ if TYPE_CHECKING:
     from tablefeed.spark.applying import apply_changes, apply_changes_from_snapshot
     from tablefeed.spark.explaining import explain
     from tablefeed.spark.replicating import replicate
+    from tablefeed.spark.table_history import history
     from tablefeed.spark.watching.metrics_listener import MetricsListener
     from tablefeed.spark.watching.openlineage_listener import OpenLineageListener
 
@@ -21,6 +21,7 @@ __all__ = [
     "apply_changes",
     "apply_changes_from_snapshot",
     "explain",
+    "history",
     "replicate",
 ]
 
@@ -30,6 +31,7 @@ _HOMES = {
     "apply_changes": "applying",
     "apply_changes_from_snapshot": "applying",
     "explain": "explaining",
+    "history": "table_history",
     "replicate": "replicating",
 }
 

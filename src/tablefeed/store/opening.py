@@ -31,12 +31,12 @@ _PACKAGES = {
 def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Store:
     """Opens the store whose root is `url`. Nothing is read: the root need not exist.
 
-    `url` is a path (a relative one is made absolute now; `~` is refused), a `file:` URL, which is percent-decoded,
-    or any URL that fsspec knows; Hadoop's scheme names (such as `s3a`) are understood too. `storage_options` go to
-    fsspec's file system; for S3 the names of object_store (`aws_access_key_id` and the like) are understood too. A
-    local store uses them for objects that a log names by URL. The name of a table in a catalog (vended.py) is looked up
-    there now. Raises StoreConfigError if the URL or an option is not valid, or the package that the scheme needs is
-    missing.
+    `url` is a path (a relative one is made absolute now; `~` is refused), a `file:` URL, which is percent-decoded, a
+    `mem:` URL, or any URL that fsspec knows; Hadoop's scheme names (such as `s3a`) are understood too.
+    `storage_options` go to fsspec's file system; for S3 the names of object_store (`aws_access_key_id` and the like)
+    are understood too. A local store uses them for objects that a log names by URL. The name of a table in a catalog
+    (vended.py) is looked up there now. Raises StoreConfigError if the URL or an option is not valid, or a package that
+    the scheme needs is missing.
     """
     if names.is_name(url):
         from tablefeed.store.vended import open_named
@@ -63,6 +63,10 @@ def open_store(url: str | os.PathLike[str], storage_options: Mapping[str, str] |
         from tablefeed.store.local import LocalStore
 
         return LocalStore(address.location, open_elsewhere=open_elsewhere)
+    if address.scheme == "mem":
+        from tablefeed.store.memory import at
+
+        return at(address.location)
     hidden = (*options.secrets(given), *credentials(address.location))
     filesystem = _filesystem(address, given, hidden)
     return _remote_kind(address.scheme)(filesystem, address.location, open_elsewhere=open_elsewhere, hidden=hidden)

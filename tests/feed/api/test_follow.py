@@ -18,10 +18,10 @@ import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, add, commit_path, log_of, metadata, protocol, put
 from support.logs import a_table as a_table_in
-from support.memory_store import MemoryStore
 from tablefeed import errors
 from tablefeed.feed.api.follow import LOOKS_BEFORE_LISTING, SLOWEST_POLL_FACTOR, _commits
 from tablefeed.model.actions import Commit, Version
+from tablefeed.store.memory import MemoryStore
 
 
 class Deaf(MemoryStore):

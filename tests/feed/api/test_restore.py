@@ -30,13 +30,13 @@ from support.logs import (
     remove,
     said,
 )
-from support.memory_store import MemoryStore
 from tablefeed import errors
 from tablefeed.feed.api.table_changes import restore_table
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.model.actions import Version
 from tablefeed.store import Content, Within
+from tablefeed.store.memory import MemoryStore
 
 V1, V2, V3 = pa.table({"id": [1]}), pa.table({"id": [2]}), pa.table({"id": [3], "new": ["x"]})
 ONE = json.dumps({"numRecords": 1})

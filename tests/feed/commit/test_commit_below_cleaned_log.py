@@ -15,7 +15,6 @@ import pytest
 from support.commits import a_write, commit_files, committed, still
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_table, add, commit_path, live_paths, log_of, metadata, protocol, put
-from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import UNSEEN_PAUSE_S, commit
 from tablefeed.feed.commit.transaction import Surroundings
@@ -24,6 +23,7 @@ from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkp
 from tablefeed.model.actions import Version
 from tablefeed.store import LocalStore, Store
 from tablefeed.store.durable import Disk
+from tablefeed.store.memory import MemoryStore
 
 DAY_MS = 86_400_000
 

@@ -22,13 +22,13 @@ from support.logs import (
     protocol,
     put,
 )
-from support.memory_store import MemoryStore
 from tablefeed.errors import ConflictError, TablefeedError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
+from tablefeed.store.memory import MemoryStore
 
 
 def kinds(log: TableLog, version: int) -> list[str]:

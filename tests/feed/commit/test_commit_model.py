@@ -22,7 +22,6 @@ from support.index_log import with_tombstones
 from support.index_tables import put_state
 from support.logs import LONG_ID, add, commit_path, live_paths, put, remove
 from support.logs import log_of as delta_log
-from support.memory_store import MemoryStore
 from tablefeed.errors import CommitUnknownError, ConflictError, StoreError, TableNotFoundError
 from tablefeed.feed.commit.index_states import form_of
 from tablefeed.feed.commit.loop import commit
@@ -45,6 +44,7 @@ from tablefeed.model.actions import Protocol as TableProtocol
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.model.split import Split
 from tablefeed.store import Store
+from tablefeed.store.memory import MemoryStore
 
 QUERIES = ("q1", "q2")
 

@@ -9,7 +9,6 @@ import pytest
 from support.commits import a_write, already_applied, commit_files, committed, dead, faulty, raced, still
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_table, add, commit_path, live_paths, log_of, put
-from support.memory_store import MemoryStore
 from tablefeed.errors import (
     CommitUnknownError,
     NotExclusiveError,
@@ -22,6 +21,7 @@ from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.settled_put import LOST_ANSWER_RETRIES
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store import Content, Within
+from tablefeed.store.memory import MemoryStore
 
 
 def puts(store: FaultyStore) -> list[str]:

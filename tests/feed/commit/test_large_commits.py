@@ -16,7 +16,6 @@ import tablefeed
 from support.commits import a_write, commit_files, committed, faulty, raced, still
 from support.faulty_store import Fault
 from support.logs import a_table, commit_path, live_paths, log_of, put, said, txn
-from support.memory_store import MemoryStore
 from tablefeed.errors import CommitError, ConflictError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.write import kept_lines
@@ -24,6 +23,7 @@ from tablefeed.feed.write.kept_lines import KeptLines, content_of
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Commit, DomainMetadata, Txn, Version
 from tablefeed.store import Content, LocalStore, Within
+from tablefeed.store.memory import MemoryStore
 
 OVERWRITE = WriteKind.OVERWRITE
 

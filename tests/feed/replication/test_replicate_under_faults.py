@@ -12,7 +12,6 @@ import pytest
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import live_paths, log_of, put, remove, said
-from support.memory_store import MemoryStore
 from tablefeed.errors import ObjectNotFoundError, TablefeedError, TableNotFoundError, TableReplacedError
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.replication.comparison import digest_of
@@ -22,6 +21,7 @@ from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import Replicated
 from tablefeed.store import Store
+from tablefeed.store.memory import MemoryStore
 
 AROUND = Surroundings(now_ms=lambda: 1_700_000_000_000, sleep=lambda _s: None, uniform=lambda: 0.0)
 

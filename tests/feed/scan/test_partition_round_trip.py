@@ -15,11 +15,11 @@ from hypothesis import given, settings
 
 import tablefeed
 from support.actions import add
-from support.memory_store import MemoryStore
 from tablefeed.errors import DataFileError
 from tablefeed.feed.scan.delta_task import DeltaColumns, DeltaTask
 from tablefeed.feed.scan.task import PartitionColumn, read_task
 from tablefeed.model.schema import Primitive
+from tablefeed.store.memory import MemoryStore
 
 AT = dt.datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=dt.UTC)
 COLUMNS = {

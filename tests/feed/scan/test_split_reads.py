@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.faulty_store import FaultyStore
-from support.memory_store import MemoryStore
 from support.split_tables import log_of, numeric_or_text, split_table
 from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import DataFileError, ObjectNotFoundError
@@ -28,6 +27,7 @@ from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.store import LocalStore, Store
+from tablefeed.store.memory import MemoryStore
 
 pytest.importorskip("tantivy")
 pytest.importorskip("fastavro")

@@ -10,13 +10,13 @@ import pytest
 from support.checkpoints import classic_name, in_parquet, of_version, put_checkpoint, sidecar, uuid_name
 from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, a_log, add, commit_path, log_of, metadata, protocol
-from support.memory_store import MemoryStore
 from tablefeed.errors import LogGapError, VersionNotFoundError
 from tablefeed.feed.snapshot.open_log import found_at
 from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import Version
 from tablefeed.store import Entry
+from tablefeed.store.memory import MemoryStore
 
 COMMITS = 10_000
 AT = 9_995

@@ -12,13 +12,13 @@ import pytest
 from support.faulty_store import FaultyStore
 from support.index_log import add, json_log
 from support.logs import a_source, delivered
-from support.memory_store import MemoryStore
 from tablefeed.errors import ChangeDataError, LogGapError
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S, Tail
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
+from tablefeed.store.memory import MemoryStore
 
 Open = Callable[[str], tuple[IndexTablesLog, FaultyStore]]
 

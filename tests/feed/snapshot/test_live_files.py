@@ -38,7 +38,6 @@ from support.logs import (
     remove,
     txn,
 )
-from support.memory_store import MemoryStore
 from tablefeed.delta.checkpoint import parquet as checkpoint_parquet
 from tablefeed.errors import CorruptLogError
 from tablefeed.feed.snapshot import segment_reader
@@ -47,6 +46,7 @@ from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.delta_checkpoint import write_compaction
 from tablefeed.model.actions import Version
 from tablefeed.store import Entry, Store
+from tablefeed.store.memory import MemoryStore
 
 FILES = [f"f{number:02}" for number in range(30)]
 

@@ -10,7 +10,6 @@ import pytest
 from feed.stream.test_source_gaps import Clock
 from support.faulty_store import FaultyStore
 from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
-from support.memory_store import MemoryStore
 from tablefeed.errors import LogError, OffsetError, TableNotFoundError
 from tablefeed.feed.snapshot.bounds import read_commits
 from tablefeed.feed.snapshot.same_table import SameTable
@@ -18,6 +17,7 @@ from tablefeed.feed.snapshot.tail import GAP_CHECK_S
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Commit
 from tablefeed.store import Store
+from tablefeed.store.memory import MemoryStore
 
 OTHER = "22222222-2222-2222-2222-222222222222"
 

@@ -9,13 +9,13 @@ import pytest
 from support.checkpoints import classic_name, put_checkpoint
 from support.faulty_store import FaultyStore
 from support.logs import Action, a_log, add, commit_path, info, log_of, metadata, protocol, put
-from support.memory_store import MemoryStore
 from tablefeed.errors import LogError, TableError
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.timeline import Timeline, version_at
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
+from tablefeed.store.memory import MemoryStore
 
 ICT = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
 

@@ -20,11 +20,11 @@ from support.checkpoints import (
 )
 from support.faulty_store import FaultyStore
 from support.logs import Action, a_log, add, commit_path, live_paths, log_of, metadata, protocol, remove, txn
-from support.memory_store import MemoryStore
 from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.store import LocalStore, Store
+from tablefeed.store.memory import MemoryStore
 
 NAMES = [uuid_name(2, "json"), uuid_name(2, "parquet"), classic_name(2)]
 HEAD: list[Action] = [protocol(), metadata(), of_version(2)]

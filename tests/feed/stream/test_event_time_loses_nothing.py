@@ -14,7 +14,6 @@ from hypothesis import event, given, note
 from hypothesis import strategies as st
 
 from support.logs import Action, a_log, a_source, add, col, meta, protocol
-from support.memory_store import MemoryStore
 from support.recorded import RECORDED, vector
 from support.statistics_writers import WRITERS, text_of
 from tablefeed.delta.partition_values import serialise
@@ -25,6 +24,7 @@ from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 from tablefeed.model.schema import Primitive
+from tablefeed.store.memory import MemoryStore
 
 NOON = datetime(2024, 1, 1, 12, 0, 0, 123_000)  # noqa: DTZ001 - wall clocks too
 CLOSE = [NOON + timedelta(microseconds=us) for us in (-1000, -1, 0, 1, 999, 1000, 2000, 5_000_000)]

@@ -24,7 +24,6 @@ from support.logs import (
     put,
     remove,
 )
-from support.memory_store import MemoryStore
 from tablefeed.errors import StoreError
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.tail import CACHED_ACTIONS
@@ -33,6 +32,7 @@ from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
+from tablefeed.store.memory import MemoryStore
 
 IN_COMMIT = {"delta.enableInCommitTimestamps": "true"}
 

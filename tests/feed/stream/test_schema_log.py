@@ -11,7 +11,6 @@ import pytest
 
 from support.faulty_store import Fault, FaultyStore
 from support.logs import LONG_ID, a_table
-from support.memory_store import MemoryStore
 from tablefeed.delta.tracked import TrackedMetadata, encode_entry
 from tablefeed.errors import SchemaLogError, StoreError
 from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, source_path
@@ -19,6 +18,7 @@ from tablefeed.feed.stream.schema_tracking import schema_log_of
 from tablefeed.feed.stream.source_options import TrackingOptions
 from tablefeed.model.actions import Version
 from tablefeed.store import LocalStore
+from tablefeed.store.memory import MemoryStore
 
 DIRECTORY = "_schema_log_7f3c"
 

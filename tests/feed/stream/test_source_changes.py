@@ -8,7 +8,6 @@ import pytest
 
 from support.checkpoints import classic_name, put_checkpoint
 from support.logs import Action, a_log, a_source, add, at, col, delivered, info, meta, metadata, protocol, put, remove
-from support.memory_store import MemoryStore
 from support.tracking import mapped
 from tablefeed.errors import (
     ChangeRefusedError,
@@ -20,6 +19,7 @@ from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
+from tablefeed.store.memory import MemoryStore
 
 REWRITES = [info(operation="UPDATE"), remove("old"), add("rewritten")]
 

@@ -21,13 +21,13 @@ from support.logs import (
     protocol,
     put,
 )
-from support.memory_store import MemoryStore
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
+from tablefeed.store.memory import MemoryStore
 
 
 def counted() -> tuple[FaultyStore, TableLog]:

@@ -14,7 +14,6 @@ import pytest
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import LONG_ID, VECTOR, VECTOR_FILE, add, log_of, metadata, protocol, put, remove
-from support.memory_store import MemoryStore
 from support.recorded import cdc
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import IllegalOptionError, LogError, LogGapError, TableNotFoundError
@@ -26,6 +25,7 @@ from tablefeed.feed.upkeep.delta_cleanup import clean_up
 from tablefeed.feed.upkeep.vacuum import Vacuumed
 from tablefeed.model.actions import Version
 from tablefeed.store import Store
+from tablefeed.store.memory import MemoryStore
 
 NOW_MS = 1_800_000_000_000
 MONTH_AGO_MS = NOW_MS - 30 * DAY_MS

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.logs import LONG_ID, add, log_of, metadata, protocol, put, remove
-from support.memory_store import MemoryStore
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep.consumers import Consumers
@@ -17,6 +16,7 @@ from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkp
 from tablefeed.feed.upkeep.delta_cleanup import clean_up
 from tablefeed.feed.upkeep.vacuum import vacuumed
 from tablefeed.model.actions import Version
+from tablefeed.store.memory import MemoryStore
 
 SHORT = {"delta.deletedFileRetentionDuration": "1 days", "delta.logRetentionDuration": "1 days"}
 EXPIRES = timedelta(days=6)

@@ -36,7 +36,6 @@ from support.logs import (
     put,
     txn,
 )
-from support.memory_store import MemoryStore
 from tablefeed.delta.checkpoint.last_checkpoint import parse_last_checkpoint
 from tablefeed.errors import StoreError, TableReplacedError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -44,6 +43,7 @@ from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep import delta_checkpoint
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.model.actions import Version
+from tablefeed.store.memory import MemoryStore
 
 DAY_MS = 86_400_000
 NOW_MS = 100 * DAY_MS

@@ -12,7 +12,6 @@ import pytest
 from support.checkpoints import damage
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
-from support.memory_store import MemoryStore
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import LogError, StoreError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -22,6 +21,7 @@ from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkp
 from tablefeed.feed.upkeep.delta_cleanup import clean_up
 from tablefeed.model.actions import Version
 from tablefeed.store import open_store
+from tablefeed.store.memory import MemoryStore
 
 V2 = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint", "checkpointProtection"]}
 THREE_DAYS = {"delta.logRetentionDuration": "3 days"}

@@ -19,7 +19,6 @@ import tablefeed
 from support.commits import a_write, commit_files, still
 from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, a_log, add, live_paths, log_of, metadata, protocol, put, remove
-from support.memory_store import MemoryStore
 from tablefeed.delta.checkpoint.last_checkpoint import Hint
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.sorted_files import SortedFiles
@@ -32,6 +31,7 @@ from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Entry, Store
+from tablefeed.store.memory import MemoryStore
 
 
 @pytest.fixture(autouse=True)

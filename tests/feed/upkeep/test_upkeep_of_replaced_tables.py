@@ -17,7 +17,6 @@ import pytest
 import tablefeed
 from support.faulty_store import Fault, FaultyStore, Operation
 from support.logs import LONG_ID, a_log, add, log_of, metadata, protocol, put
-from support.memory_store import MemoryStore
 from tablefeed.errors import TablefeedError, TableReplacedError
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, behind, look_after
@@ -27,6 +26,7 @@ from tablefeed.feed.upkeep.checksums import begin_checksums
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.optimize import Folding, fold
 from tablefeed.store import LocalStore, Store
+from tablefeed.store.memory import MemoryStore
 
 NEW_ID = "22222222-2222-2222-2222-222222222222"
 EVERY_THIRD = {"delta.checkpointInterval": "3"}

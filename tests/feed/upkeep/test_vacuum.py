@@ -20,7 +20,6 @@ from support.checkpoints import damage
 from support.faulty_store import Fault, FaultyStore
 from support.logs import LONG_ID, VECTOR, VECTOR_FILE, Action, add, commit_path, log_of, metadata, protocol, put, remove
 from support.maintained import delete_rows, ids, live
-from support.memory_store import MemoryStore
 from support.recorded import cdc
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -29,6 +28,7 @@ from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkp
 from tablefeed.feed.upkeep.vacuum import Vacuumed
 from tablefeed.model.actions import Version
 from tablefeed.store import LocalStore
+from tablefeed.store.memory import MemoryStore
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000

@@ -13,7 +13,6 @@ import pytest
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import LONG_ID, Action, info, log_of, metadata, protocol, put
-from support.memory_store import MemoryStore
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import LogError
 from tablefeed.feed.rows.state import DOMAIN, STATE_DIR
@@ -22,6 +21,7 @@ from tablefeed.feed.upkeep.consumers import Consumers
 from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
 from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuumed
 from tablefeed.store import Store
+from tablefeed.store.memory import MemoryStore
 
 NOW_MS = 1_800_000_000_000
 WITH_DOMAINS = protocol(1, 7, writerFeatures=["domainMetadata"])

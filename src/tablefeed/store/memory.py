@@ -1,16 +1,17 @@
-"""A store in this process's memory, with exclusive and atomic puts. The fake for tests."""
+"""A store in this process's memory, with exclusive and atomic puts: for tests, ours and those of users (`mem://`)."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from tablefeed.errors import ObjectNotFoundError, StoreError
+from tablefeed.errors import ObjectNotFoundError, StoreConfigError, StoreError
 from tablefeed.store.base import Content, Entry, Store, Within, check_after, failed, own_name, streamed
 
 
@@ -18,6 +19,21 @@ from tablefeed.store.base import Content, Entry, Store, Within, check_after, fai
 class _Object:
     data: bytes
     modified_ms: int
+
+
+_STORES: dict[str, MemoryStore] = {}
+
+
+def at(url: str) -> MemoryStore:
+    """Gives the store at `url`, the same one for the same text. It lives as long as the process.
+
+    Raises StoreConfigError in a worker process of Spark, where what is written would be lost.
+    """
+    if "pyspark.worker_util" in sys.modules:
+        raise StoreConfigError(
+            f"{url} is in the memory of one process, and Spark has several. Use a path, or the URL of a store.", url=url
+        )
+    return _STORES.setdefault(url.rstrip("/"), MemoryStore(url.rstrip("/")))
 
 
 class MemoryStore:
@@ -34,10 +50,11 @@ class MemoryStore:
 
     @property
     def url(self) -> str:
-        """`memory:` and the store's name."""
-        return f"memory:{self._name}"
+        """`memory:` and the store's name; the URL by which `at` gives the store."""
+        return self._name if "://" in self._name else f"memory:{self._name}"
 
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+        """See Store."""
         below = self._below(directory)
         for base_name in sorted(name for name in below if "/" not in name and name >= start):
             found = self._objects.get(below[base_name])
@@ -45,21 +62,26 @@ class MemoryStore:
                 yield Entry(name=base_name, size_bytes=len(found.data), modified_ms=found.modified_ms)
 
     def directories(self, directory: str) -> Iterator[str]:
+        """See Store."""
         yield from sorted({name.partition("/")[0] for name in self._below(directory) if "/" in name})
 
     def exists(self, name: str) -> bool:
+        """See Store."""
         return name in self._objects
 
     def is_file_at_root(self) -> bool:
+        """See Store."""
         return False
 
     def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
+        """See Store."""
         found = self._objects.get(name)
         if found is None:
             raise ObjectNotFoundError(url=self.url, name=name)
         return found.data[start:end]
 
     def stat(self, name: str) -> Entry | None:
+        """See Store."""
         found = self._objects.get(name)
         return Entry(name=name, size_bytes=len(found.data), modified_ms=found.modified_ms) if found else None
 
@@ -68,6 +90,7 @@ class MemoryStore:
         return io.BytesIO(self.read(name))
 
     def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
+        """See Store."""
         try:
             whole = data if isinstance(data, bytes) else b"".join(data)
         except OSError as error:
@@ -97,9 +120,11 @@ class MemoryStore:
         streamed(self, names, source, at_once=1)
 
     def replace(self, name: str, data: bytes, *, within: Within | None = None) -> None:
+        """See Store."""
         self._put(own_name(name, url=self.url), data, within, once=False)
 
     def delete(self, name: str) -> None:
+        """See Store."""
         name = own_name(name, url=self.url)
         with self._condition:
             if self._objects.pop(name, None) is not None:
@@ -110,6 +135,7 @@ class MemoryStore:
         return 0
 
     def wait(self, directory: str, *, timeout_s: float) -> bool:
+        """See Store."""
         directory = directory.rstrip("/")
         with self._condition:
             seen = self._condition.wait_for(lambda: self._news.get(directory, True), timeout_s)

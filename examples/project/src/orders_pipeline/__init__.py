@@ -1,0 +1,1 @@
+"""Keeps the newest state of each order, from a table of change events."""
