@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo package test test-unit simulate fuzz windows mutants test-stores test-page test-spark test-streams test-cluster test-peer test-all bench lint format venv peer clean
+.PHONY: help demo docs package test test-unit simulate fuzz windows mutants test-stores test-page test-spark test-streams test-cluster test-peer test-all bench lint format venv peer clean
 
 VENV := .venv
 PEER_VENV := .venv-peer
@@ -30,6 +30,10 @@ help: ## lists the targets
 demo: $(VENV)/.installed ## copies a table, and applies change events to one, exactly once, killed half-way, on real data
 	@$(JAVA) $(PYTHON) examples/demo.py
 	@$(JAVA) $(PYTHON) examples/changing_flights.py
+
+docs: $(VENV)/.installed ## builds the site of docs into build/site, with warnings as errors
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --quiet
+	@echo "docs: python -m http.server -d build/site shows it; search needs a server"
 
 test: lint ## lint, and all tests except the comparison with the Delta JAR; EVERY_CASE=1
 	@$(JAVA) $(PYTHON) -m pytest -m "not peer" $(BY_TWO) $(BESIDE_IT) $(CASES)
@@ -96,7 +100,7 @@ lint: $(VENV)/.installed ## ruff and mypy
 	@echo "lint: ruff, then mypy on src and tests (half a minute, the first time)"
 	@$(PYTHON) -m ruff check --quiet $(CODE)
 	@$(PYTHON) -m ruff format --quiet --check $(CODE)
-	@$(PYTHON) -m mypy --no-error-summary src tests scripts/options_page.py
+	@$(PYTHON) -m mypy --no-error-summary src tests scripts/options_page.py scripts/site_hooks.py
 
 format: $(VENV)/.installed ## lets ruff correct what it can
 	@$(PYTHON) -m ruff check --quiet --fix $(CODE)

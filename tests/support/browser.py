@@ -38,8 +38,8 @@ class Browser:
     _session: str | None = None
     _last: int = 0
 
-    def open(self, page: Path, *, width: int = 1100, dark: bool = False) -> None:
-        """Opens a page, and returns when it is loaded."""
+    def open(self, page: Path | str, *, width: int = 1100, dark: bool = False) -> None:
+        """Opens the page of a file or an address, and returns when it is loaded."""
         self.events.clear()
         self._session = None
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
@@ -49,7 +49,7 @@ class Browser:
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
-        self.ask("Page.navigate", url=page.as_uri())
+        self.ask("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self._read()
 
