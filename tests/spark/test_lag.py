@@ -23,8 +23,8 @@ pytestmark = pytest.mark.spark
 class HeardListener(MetricsListener):
     """A MetricsListener that says when it has heard."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        super().__init__(registry=registry)
+    def __init__(self, registry: CollectorRegistry, copy: Path) -> None:
+        super().__init__(registry=registry, sinks={"lagging": str(copy)})
         self.heard: queue.Queue[tuple[Lag | None, float | None]] = queue.Queue()
         self.ended: queue.Queue[str] = queue.Queue()
         self._registry = registry
@@ -47,7 +47,7 @@ def test_the_lag_falls_to_nothing_as_a_backlog_is_delivered_a_file_at_a_time(
     grow(table, [1], [2], [3], [4])
     sizes = [int(action(table, version, "add")["size"]) for version in range(4)]
     registry = CollectorRegistry()
-    listener = HeardListener(registry)
+    listener = HeardListener(registry, copy)
     session.streams.addListener(listener)
     try:
         stream = reader(session, table, startingVersion=0, maxFilesPerTrigger=1).writeStream.format("tablefeed")
@@ -75,4 +75,7 @@ def test_the_lag_falls_to_nothing_as_a_backlog_is_delivered_a_file_at_a_time(
         (0, 0, 0),
     ]
     assert [lag.seconds_behind is not None and lag.seconds_behind > 0 for lag in lags] == [True, True, True, False]
-    assert [sample for family in registry.collect() for sample in family.samples] == []
+    left = {sample.name: sample.value for family in registry.collect() for sample in family.samples}
+    counted = ("source_rows_total", "sink_commits_total", "sink_rows_total", "query_batch_duration_seconds_count")
+    assert [left[f"tablefeed_{name}"] for name in counted] == [4.0, 4.0, 4.0, 4.0]
+    assert [name for name in left if name.startswith(("tablefeed_source_lag", "tablefeed_sink_version"))] == []

@@ -106,10 +106,10 @@ def test_a_batch_is_one_line_of_the_log_for_each_source_of_ours(caplog: pytest.L
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         (
             "INFO",
-            "query=copy batch=5 table=s3://lake/orders versions_behind=3 seconds_behind=12.5 files_outstanding=40 "
-            "bytes_outstanding=400",
+            "batch query=copy batch=5 table=s3://lake/orders versions_behind=3 seconds_behind=12.5 "
+            "files_outstanding=40 bytes_outstanding=400",
         ),
-        ("INFO", "query=copy batch=5 table=/lake/users versions_behind=3 seconds_behind=12.5"),
+        ("INFO", "batch query=copy batch=5 table=/lake/users versions_behind=3 seconds_behind=12.5"),
     ]
 
 

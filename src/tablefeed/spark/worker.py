@@ -15,12 +15,16 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import os
 import socket
 import stat
 from contextlib import suppress
 from functools import cache
 from typing import Self
+
+LOG_LEVEL = "TABLEFEED_LOG_LEVEL"
+"""The environment variable that names the level of tablefeed's logs in the processes of Spark."""
 
 
 class Begins:
@@ -38,6 +42,9 @@ class Begins:
 @cache
 def _begin() -> None:
     gc.freeze()
+    # No code of the user runs in a worker that could set the level there.
+    if (level := os.environ.get(LOG_LEVEL, "").upper()) in logging.getLevelNamesMapping():
+        logging.getLogger("tablefeed").setLevel(level)
 
 
 @cache

@@ -33,6 +33,7 @@ from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Txn
 from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.store.local import LocalStore
+from tablefeed.wording.log_lines import log_facts
 
 logger = logging.getLogger(__name__)
 
@@ -96,14 +97,14 @@ def _committed(
         head = put_settled(found, around)
         if head is not None:
             after = ours.after(found, head)
-            logger.info(
-                "commit table=%s version=%d operation=%s files=%d lost=%d",
-                log.url,
-                found.version,
-                transaction.operation.operation[0],
-                len(transaction.files),
-                lost,
-            )
+            facts = {
+                "table": log.url,
+                "version": found.version,
+                "operation": transaction.operation.operation[0],
+                "files": len(transaction.files),
+                "lost": lost,
+            }
+            log_facts(logger, "commit", facts if transaction.txn is None else {**facts, **_named(transaction.txn)})
             around.on_committed(after, found.commit, found.also_removed)
             return Committed(version=found.version), after
         delete_orphans(log.store, found.parts)
@@ -181,8 +182,12 @@ def _already_applied(
     ours: FormatCommit, transaction: Transaction, txn: Txn, replay: Replay, state: Snapshot
 ) -> AlreadyApplied:
     log, recorded = state.log, replay.txn_version
-    logger.info("replay table=%s app_id=%s txn_version=%d recorded=%d", log.url, txn.app_id, txn.txn_version, recorded)
+    log_facts(logger, "replay", {"table": log.url, **_named(txn), "recorded": recorded})
     if replay.commit is not None:
         delete_after_replay(log.store, (*transaction.paths, *ours.own_paths), replay.commit)
     check_collision(txn, recorded, transaction.on_collision, url=log.url)
     return AlreadyApplied(version=state.version, recorded_txn_version=recorded)
+
+
+def _named(txn: Txn) -> dict[str, object]:
+    return {"app_id": txn.app_id, "txn_version": txn.txn_version}

@@ -14,6 +14,7 @@ from tablefeed.feed.stream.lag import Lag
 from tablefeed.spark.explaining import explain
 from tablefeed.spark.watching.batch_report import BatchReports, query_label, seconds
 from tablefeed.spark.watching.metrics import Board, export_to_opentelemetry, export_to_prometheus, exported_board
+from tablefeed.wording.log_lines import log_facts
 from tablefeed.wording.spark_errors import messages_in
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class MetricsListener(StreamingQueryListener):
         self._reported.add(report.run_id)
         self._board.put(report)
         for source in report.sources:
-            logger.info("query=%s batch=%s %s", report.query, report.batch_id, _facts(source.lag))
+            log_facts(logger, "batch", {"query": report.query, "batch": report.batch_id, **_facts(source.lag)})
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         """Marks the query's last readings as current: it looked for new versions and found none."""
@@ -93,6 +94,5 @@ def _error_class(error: str) -> str:
     return found[1] if found else "none"
 
 
-def _facts(lag: Lag) -> str:
-    facts = {"table" if field.name == "url" else field.name: getattr(lag, field.name) for field in fields(lag)}
-    return " ".join(f"{name}={value}" for name, value in facts.items() if value is not None)
+def _facts(lag: Lag) -> dict[str, object]:
+    return {"table" if field.name == "url" else field.name: getattr(lag, field.name) for field in fields(lag)}
