@@ -17,6 +17,7 @@ import tablefeed
 from scenarios.sinks import Sink, rows_of, stream_into
 from tablefeed.errors import CommitError, InvalidRowsError, TablefeedError
 from tablefeed.feed.commit import bad_rows
+from tablefeed.spark import sink_commit
 from tablefeed.spark.sink import BatchWriter
 
 
@@ -120,12 +121,12 @@ def test_values_are_told_as_json_that_loses_nothing(tmp_path: Path) -> None:
 # --- once, with the batch --------------------------------------------------------------------------------------------
 
 
-def interrupted(sink: Sink, monkeypatch: pytest.MonkeyPatch, *given: pa.Table) -> None:
+def interrupted(sink: Sink, monkeypatch: pytest.MonkeyPatch, *given: pa.Table, batch_id: int = 0) -> None:
     """A batch whose process dies between the two commits."""
     with monkeypatch.context() as patched:
         patched.setattr(bad_rows, "commit_bad_rows", lambda *_args, **_more: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            sink.run(0, *given)
+            sink.run(batch_id, *given)
 
 
 @pytest.mark.parametrize("meanwhile", ["nothing", "the rule goes", "a stricter rule comes", "the option goes"])
@@ -165,6 +166,79 @@ def test_files_of_bad_rows_that_are_gone_before_their_commit_are_an_error(
 
     with pytest.raises(CommitError, match=r"Batch 0 of query query was committed, but the file part-.* is gone"):
         sink.run(0, rows((4, 100, None, ANY)))
+
+
+def evolving(root: Path) -> Sink:
+    """A query that has made a partitioned table, may add columns to it, and has had one batch."""
+    sink = stream_into(root / "t", badRecords=str(root / "bad"), partitionBy="day", mergeSchema="true")
+    sink.write(pa.table({"id": [1], "day": ["a"]}))
+    tablefeed.alter(root / "t", add_constraints={"small": "id < 10"})
+    return sink
+
+
+NEW_COLUMN = pa.table({"id": [2, 11, 12], "day": ["b", "b", None], "note": ["x", "y", "z"]})
+
+
+def test_a_batch_that_adds_a_column_to_a_partitioned_table_and_dies_between_the_commits_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = evolving(tmp_path)
+
+    interrupted(sink, monkeypatch, NEW_COLUMN.slice(0, 2), NEW_COLUMN.slice(2), batch_id=1)
+    for _ in range(2):
+        sink.run(1, NEW_COLUMN.slice(0, 2), NEW_COLUMN.slice(2))
+
+    assert rows_of(tmp_path / "t") == [(1, "a", None), (2, "b", "x")]
+    assert [json.loads(row["row"]) for row in bad(tmp_path)] == NEW_COLUMN.slice(1).to_pylist()
+
+
+@pytest.mark.parametrize("moment", ["before the batch", "after its commit"])
+def test_a_table_of_bad_rows_that_cannot_be_reached_fails_the_batch_and_it_is_finished_later(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink, in_the_way = evolving(tmp_path), tmp_path / "bad" / "_delta_log"
+    if moment == "before the batch":
+        in_the_way = tmp_path / "bad"
+        in_the_way.write_text("")
+    else:
+        commit = sink_commit._commit
+
+        def then_gone(*given: Any) -> Any:
+            done = commit(*given)
+            in_the_way.write_text("")
+            return done
+
+        monkeypatch.setattr(sink_commit, "_commit", then_gone)
+
+    with pytest.raises(TablefeedError):
+        sink.run(1, NEW_COLUMN)
+    assert len(rows_of(tmp_path / "t")) == (1 if moment == "before the batch" else 2)
+    monkeypatch.undo()
+    in_the_way.unlink()
+    sink.run(1, NEW_COLUMN)
+
+    assert [row[0] for row in rows_of(tmp_path / "t")] == [1, 2]
+    assert [json.loads(row["row"])["id"] for row in bad(tmp_path)] == [11, 12]
+
+
+def test_a_batch_whose_commit_left_the_log_is_not_taken_for_one_without_bad_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = evolving(tmp_path)
+    sink.write(NEW_COLUMN)  # so that there is a table of bad rows
+    interrupted(sink, monkeypatch, NEW_COLUMN, batch_id=2)
+    tablefeed.checkpoint(tmp_path / "t")
+    for commit in (tmp_path / "t" / "_delta_log").glob("*.json"):
+        commit.unlink()
+
+    with pytest.raises(CommitError, match="its commit has left the log") as caught:
+        sink.run(2, NEW_COLUMN)
+    assert f"tablefeed.append('{tmp_path / 'bad'}', rows, app_id='query', txn_version=2)" in str(caught.value)
+    none = tablefeed.open_table(tmp_path / "bad").schema.empty_table()
+    tablefeed.append(tmp_path / "bad", none, app_id="query", txn_version=2)
+    sink.run(2, NEW_COLUMN)
+
+    assert [row["batch_id"] for row in bad(tmp_path)] == [1, 1]
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def _commit_bad_rows(
     if isinstance(outcome, AlreadyApplied) and outcome.recorded_txn_version == txn.txn_version:
         from tablefeed.feed.commit.bad_rows import named_in_batch
 
-        given = named_in_batch(after, txn)
+        given = named_in_batch(after, txn, options["badRecords"], dict(options.storage))
     elif isinstance(outcome, AlreadyApplied):
         return  # a later batch: this one was finished before
     if given is not None:

@@ -35,17 +35,37 @@ def named(url: str, files: Sequence[AddFile]) -> Named | None:
     return {"url": url, "files": described} if described else None
 
 
-def named_in_batch(state: Snapshot, txn: Txn) -> Named | None:
+def named_in_batch(state: Snapshot, txn: Txn, location: str | None, storage_options: Mapping[str, str]) -> Named | None:
     """Gives what the commit of `txn`, which `state` records as the last of its application, names; None: nothing.
 
-    None also where that commit is no longer in the log.
+    Raises CommitError where that commit is no longer in the log, so that nothing shows whether it has bad rows, unless
+    the table for them at `location` records `txn`. Without a `location` that is None.
     """
     for version in range(state.version, -1, -1):
         found = state.log.commit(Version(version))
-        if found is None or _records(found, txn):
-            given = None if found is None else (found.info or {}).get(BAD_RECORDS)
+        if found is None:
+            break
+        if _records(found, txn):
+            given = (found.info or {}).get(BAD_RECORDS)
             return given if isinstance(given, Mapping) else None
-    return None
+    if location is None:
+        return None
+    log, bad_state = newest_state(location, storage_options)
+    if recorded_version(bad_state, txn) is not None:
+        return None
+    raise CommitError(
+        f"Batch {txn.txn_version} of query {txn.app_id} was committed to {state.url}, but its commit has left the log. "
+        "So it is not known whether rows were taken out of the batch (badRecords). Their files would have no commit "
+        f"at {log.url}. {_give_up(log.url, txn)}",
+        url=state.url,
+    )
+
+
+def _give_up(url: str, txn: Txn) -> str:
+    return (
+        f"To go on without them, record the batch there: tablefeed.append({url!r}, rows, app_id={txn.app_id!r}, "
+        f"txn_version={txn.txn_version}), with the rows that you have, or none."
+    )
 
 
 def _records(found: Commit, txn: Txn) -> bool:
@@ -70,7 +90,7 @@ def commit_bad_rows(
     if gone:
         raise CommitError(
             f"Batch {txn.txn_version} of query {txn.app_id} was committed, but the file {gone[0]} of its bad rows is "
-            f"gone from {url}. Bring the file back, and start the query again.",
+            f"gone from {url}. Bring the file back, and start the query again. {_give_up(url, txn)}",
             url=url,
         )
     transaction = Transaction(
