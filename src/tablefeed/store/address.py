@@ -11,7 +11,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from tablefeed.errors import StoreConfigError
 
@@ -33,6 +33,10 @@ _NEVER_A_PATH = {*_SCHEMES, "memory", "hdfs", "http", "https"}
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _USER = re.compile(r"://([^?#]*)@")
 _QUERY = re.compile(r"[?#](.+)", re.DOTALL)
+_PART = re.compile(r"[^:&=]{6,}")
+"""A password, or a value in a query. A shorter one is as likely to be in other words of an error."""
+_MISTYPED_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/?)[^?#]*:[^?#]*@")
+"""A user and a password where the slashes after the scheme are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +59,7 @@ def parse_address(text: str | os.PathLike[str]) -> Address:
     if scheme == "file":
         return Address(scheme="file", location=_path_of_file_url(rest, shown_as=text))
     if scheme == "dbfs":
-        path = rest.lstrip("/").removeprefix("dbfs/")
+        path = shown(text).partition(":")[2].lstrip("/").removeprefix("dbfs/")
         raise StoreConfigError(
             f"{shown(text)!r} is a path of Databricks, whose scheme dbfs: is not known here. Where the cluster mounts "
             f"DBFS, write /dbfs/{path}; else the URL of the store behind it.",
@@ -82,7 +86,7 @@ def shown(url: str) -> str:
     """Gives `url` as errors may show it: without a user, a password, a query or a fragment. Paths stay as they are."""
     scheme, is_url, rest = url.partition("://")
     if not is_url or not _URL.fullmatch(f"{scheme}:"):
-        return url
+        return _MISTYPED_USER.sub(r"\1", url)
     if _holds_password(rest.partition("/")[0]) and "@" in rest:
         rest = rest.rpartition("@")[2]
     authority, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
@@ -93,10 +97,16 @@ def shown(url: str) -> str:
 
 
 def credentials(url: str) -> tuple[str, ...]:
-    """Gives the parts of `url` that `shown` leaves out because they may be credentials, the longer first."""
+    """Gives the parts of `url` that `shown` leaves out because they may be credentials, the longer first.
+
+    They are given as they are written, and as clients may write them: apart, decoded and encoded.
+    """
     shows = shown(url)
-    parts = {*_USER.findall(url), *_QUERY.findall(url)} if shows != url else set()
-    return tuple(sorted((part for part in parts if part not in shows), key=lambda part: (-len(part), part)))
+    wholes = {*_USER.findall(url), *_QUERY.findall(url)} if shows != url else set()
+    parts = {*wholes, *(part for whole in wholes for part in _PART.findall(whole))}
+    plain = {*parts, *map(unquote, parts)}
+    spelled = {spell(part) for part in plain for spell in (str, quote, quote_plus)}
+    return tuple(sorted((part for part in spelled if part not in shows), key=lambda part: (-len(part), part)))
 
 
 def split_absolute(name: str) -> tuple[str, str] | None:
@@ -117,7 +127,8 @@ def _path_of_file_url(rest: str, *, shown_as: str) -> str:
         host, slash, path = rest[2:].partition("/")
         rest = slash + path if host in ("", "localhost") else ""
     if not rest.startswith("/"):
-        raise StoreConfigError(f"{shown_as!r} is not a file of this machine. Write file:///path.", url=shown_as)
+        text = shown(shown_as)
+        raise StoreConfigError(f"{text!r} is not a file of this machine. Write file:///path.", url=text)
     return str(Path(unquote(rest)))
 
 

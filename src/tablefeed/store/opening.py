@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,7 @@ def _remote_kind(scheme: str) -> type[FsspecStore]:
     return kind
 
 
-def _filesystem(address: Address, given: Mapping[str, str], hidden: Iterable[str]) -> Any:  # Any: fsspec has no types
+def _filesystem(address: Address, given: Mapping[str, str], hidden: tuple[str, ...]) -> Any:  # Any: fsspec has no types
     url = shown(address.location)
     arguments = options.for_fsspec(address.scheme, given, url=url)
     # Imported here: the import is slow, and a local table does not need it.
@@ -108,12 +108,10 @@ def _filesystem(address: Address, given: Mapping[str, str], hidden: Iterable[str
         package = _PACKAGES.get(address.scheme)
         remedy = f"pip install {package}" if package else str(error)
         raise StoreConfigError(f"The store at {url} needs a package: {remedy}.", url=url) from error
-    except Exception as error:
-        reason = str(error)
-        for secret in hidden:
-            reason = reason.replace(secret, "***")
+    except Exception as error:  # noqa: BLE001 - whatever a file system raises
+        reason = options.masked(str(error), hidden)
         raise StoreConfigError(
             f"The store at {url} cannot be opened: {reason}. Check the scheme and the storage options "
             f"({', '.join(sorted(given)) or 'none given'}).",
             url=url,
-        ) from error
+        ) from options.shown_cause(error, hidden)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 from tablefeed.errors import StoreConfigError
@@ -92,6 +92,26 @@ def secrets(options: Mapping[str, object]) -> tuple[str, ...]:
     parts = {part for text in texts for part in _SECRET_PART.findall(text)}
     found = {*texts, *parts, *map(unquote, parts)}
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
+
+
+def masked(text: str, hidden: Iterable[str]) -> str:
+    """Gives `text` without the `hidden` texts."""
+    for secret in hidden:
+        text = text.replace(secret, "***")
+    return text
+
+
+def shown_cause(error: Exception, hidden: Iterable[str]) -> Exception | None:
+    """Gives `error` as the cause of ours: None if it, or an error behind it, has a `hidden` text.
+
+    A traceback shows the causes too.
+    """
+    behind: BaseException | None = error
+    while behind is not None:
+        if masked(str(behind), hidden) != str(behind):
+            return None
+        behind = behind.__cause__ or behind.__context__
+    return error
 
 
 def _for_cloud(scheme: str, options: Mapping[str, object], *, url: str) -> dict[str, object]:

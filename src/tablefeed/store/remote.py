@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError, TablefeedError
 from tablefeed.store.address import shown
 from tablefeed.store.base import Elsewhere, Entry, Store, failed
+from tablefeed.store.options import masked, shown_cause
 
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
@@ -184,12 +185,10 @@ class FsspecStore:
         except TablefeedError:
             raise
         except _ABSENT as error:
-            raise ObjectNotFoundError(url=self.url, name=name) from error
-        except Exception as error:
-            text = failed(operation, name, error, url=self.url).message
-            for secret in self._hidden:
-                text = text.replace(secret, "***")
-            raise StoreError(text, url=self.url) from error
+            raise ObjectNotFoundError(url=self.url, name=name) from shown_cause(error, self._hidden)
+        except Exception as error:  # noqa: BLE001 - whatever a file system raises
+            text = masked(failed(operation, name, error, url=self.url).message, self._hidden)
+            raise StoreError(text, url=self.url) from shown_cause(error, self._hidden)
 
 
 class InputOver(io.RawIOBase):
