@@ -2,6 +2,7 @@
 
     python scripts/mutants.py OUT                         the sample of the four rooms (`make mutants`)
     python scripts/mutants.py OUT src/tablefeed/data      a sample of another room, for the tests of that room
+    python scripts/mutants.py OUT FILE... tests/feed/api  the places of these files, for these tests
 
 Run from the root of the repository with PYTHONPATH=src, on Linux. A place is an operator, a constant, a condition or a
 statement in the body of a function. A mutant is the source with one place broken. All mutants of the sample are
@@ -42,6 +43,8 @@ import pytest
 
 SEED, COUNT = 20261123, 1000
 ROOMS = ("src/tablefeed/log", "src/tablefeed/delta", "src/tablefeed/feed/commit", "src/tablefeed/feed/stream")
+BESIDE = ("tests/scenarios", "tests/cli/test_watching.py")
+"""Tests of other rooms that are also those of these four: of bad rows, and of the checkpoint of a query."""
 LISTED = Path("tests/mutants/survivors.txt")
 # Seconds of tests for a mutant. What survives the first meets the rest too, after all other mutants.
 FIRST, REST = 5.0, float("inf")
@@ -161,8 +164,8 @@ def sample(rooms: Iterable[str]) -> list[Place]:
 
     A change of a function changes only that function's part of the sample.
     """
-    files = sorted(file for room in rooms for file in Path(room).rglob("*.py"))
-    places = [place for file in files for place in places_of(str(file), ast.parse(file.read_text()))]
+    paths = [path for path in Path("src").rglob("*.py") if any(path.is_relative_to(room) for room in rooms)]
+    places = [place for file in sorted(paths) for place in places_of(str(file), ast.parse(file.read_text()))]
     return sorted(places, key=lambda place: hashlib.sha256(f"{SEED} {place.name}".encode()).digest())[:COUNT]
 
 
@@ -371,17 +374,19 @@ def report(places: list[Place], out: Path, rooms: Iterable[str]) -> bool:
     return not others
 
 
-def main(out: Path, *rooms: str) -> None:
+def main(out: Path, *paths: str) -> None:
     """Writes the verdicts that are missing, and prints all of them."""
     out.mkdir(parents=True, exist_ok=True)
-    places, switch = sample(rooms or ROOMS), Switch()
+    rooms = [path for path in paths if path.startswith("src/")] or ROOMS
+    places, switch = sample(rooms), Switch()
     import_with_switches(places, switch)
-    tests = sorted({f"tests/{Path(room).parts[2]}" for room in rooms or ROOMS})
+    of_rooms = [*(f"tests/{Path(room).parts[2]}" for room in rooms), *(BESIDE if rooms is ROOMS else ())]
+    tests = [path for path in paths if path.startswith("tests/")] or of_rooms
     options = ["-q", "-p", "no:cacheprovider", "--timeout=0", "--every-case"]
     options += ["--hypothesis-profile=mutants", "--hypothesis-seed=0"]
     plugins = [Mutants(places, switch, out)]
-    pytest.main([*options, "-m", "not spark and not peer and not slow", *tests], plugins=plugins)
-    sys.exit(0 if report(places, out, rooms or ROOMS) else 1)
+    pytest.main([*options, "-m", "not spark and not peer and not slow", *sorted(set(tests))], plugins=plugins)
+    sys.exit(0 if report(places, out, rooms) else 1)
 
 
 if __name__ == "__main__":

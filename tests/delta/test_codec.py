@@ -126,6 +126,7 @@ def test_the_commit_is_as_old_as_its_in_commit_timestamp_or_else_as_its_file() -
         ([b'{"protocol":{"minReaderVersion":1}}'], 1, "protocol.minWriterVersion is missing"),
         ([b'{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":"x"}}'], 1, "readerFeatures"),
         ([METADATA.replace(b'"provider":"parquet"', b"")], 1, "metaData.format.provider is missing"),
+        ([METADATA.replace(b'"id":"t"', b'"id":"t","x":' + b"[" * 300 + b"]" * 300)], 1, "nested too deep to be kept"),
         ([b'{"commitInfo":{"inCommitTimestamp":"now"}}'], 1, "commitInfo.inCommitTimestamp"),
     ],
 )

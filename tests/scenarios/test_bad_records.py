@@ -138,7 +138,8 @@ def test_a_batch_that_dies_between_the_two_commits_is_finished_as_it_was_decided
 
     interrupted(sink, monkeypatch, given)
     assert not (tmp_path / "bad" / "_delta_log").exists()
-    tablefeed.append(tmp_path / "t", rows((50, 1, None, ANY)), time_zone="UTC")
+    another = rows((50, 1, None, ANY))
+    tablefeed.append(tmp_path / "t", another, time_zone="UTC", app_id="another query", txn_version=0)
     match meanwhile:
         case "the rule goes":
             tablefeed.alter(tmp_path / "t", drop_constraints=["young"])
