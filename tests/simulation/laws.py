@@ -156,7 +156,7 @@ class Oracle:
             after = (commit := COMMIT.match(other)) and int(commit[1]) > version
             if other != name and not after and "_sidecars" not in other:
                 del alone._objects[other]
-        snapshot = DeltaLog(alone, location=alone.url, storage_options={}).load()
+        snapshot = DeltaLog(alone, location=alone.url, storage_options={}).load_for_files()
         ids = {a["metaData"]["id"] for a in self._actions(table, None) if "metaData" in a}
         require(snapshot.version == max(disk.history), f"{table} by {name} is at version {snapshot.version}")
         require(snapshot.metadata.table_id in ids, f"{table} by {name} is another table")

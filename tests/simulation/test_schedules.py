@@ -44,9 +44,9 @@ from simulation.schedule import (
 )
 
 FIRST, COUNT = int(os.environ.get("FIRST", "0")), int(os.environ.get("SCHEDULES", "10000"))
-WITHOUT_TXNS = 10
+WITHOUT_TXNS = 40
 """Blocks of the first tenth of the seeds, for schedules whose appenders record no transactions."""
-BLOCKS = max(100, COUNT // 1000)
+BLOCKS = max(100, COUNT // 25)
 """Blocks of seeds, which processes share out: small ones, so that no process waits long for the other at the end."""
 
 

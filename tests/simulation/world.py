@@ -256,8 +256,7 @@ class ProcessStore(FaultyStore):
             if is_torn:
                 self._disk.cut(name)
 
-    @contextlib.contextmanager
-    def _call(self, operation: Operation, name: str) -> Iterator[bool]:
+    def _call(self, operation: Operation, name: str) -> _Call:
         process, running = self._process, self._process.world.running
         kind = None if running is None or process.is_dead else running.at_call(operation, name)
         if process.is_dead or self._life != process.life:
@@ -266,15 +265,30 @@ class ProcessStore(FaultyStore):
         if kind in ("die", "fail"):
             self._hit(kind, name)
         self._struck = kind
-        yield kind == "short" and operation == "list" and name == "_delta_log"
-        if kind in ("lose", "down", "die after"):
-            self._hit(kind, name)
+        return _Call(self, kind, operation, name)
 
     def _hit(self, kind: FaultKind, name: str) -> None:
         if kind.startswith("die"):
             self._process.is_dead = True
             raise Death
         raise StoreError(f"A fault on purpose at {name}: {kind}.", url=self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call(contextlib.AbstractContextManager[bool, None]):
+    """A call in progress, at whose end `kind` strikes; gives whether a listing of the log lacks its newest file."""
+
+    store: ProcessStore
+    kind: FaultKind | None
+    operation: Operation
+    name: str
+
+    def __enter__(self) -> bool:
+        return self.kind == "short" and self.operation == "list" and self.name == "_delta_log"
+
+    def __exit__(self, raised: object, *_: object) -> None:
+        if raised is None and self.kind in ("lose", "down", "die after"):
+            self.store._hit(self.kind, self.name)
 
 
 class Running:

@@ -153,9 +153,12 @@ class FaultyStore:
         """Closes the inner store."""
         self._inner.close()
 
-    @contextlib.contextmanager
-    def _call(self, operation: Operation, name: str) -> Iterator[bool]:
+    def _call(self, operation: Operation, name: str) -> contextlib.AbstractContextManager[bool]:
         """Runs one call with its faults; gives whether it is cut short or sent again."""
+        return self._with_faults(operation, name)
+
+    @contextlib.contextmanager
+    def _with_faults(self, operation: Operation, name: str) -> Iterator[bool]:
         due = self._due(operation, name)
         for fault in (f for f in due if f.when == "before"):
             self._strike(fault, name)

@@ -339,8 +339,16 @@ _WITH_A_SIGN = tuple((feature, feature.is_active) for feature in FEATURES.values
 _NOT_HANDLED = tuple(feature for feature in FEATURES.values() if feature.rule is not Rule.HANDLED)
 
 
-def _active(uses: Uses) -> Iterator[Feature]:
-    return (feature for feature, is_active in _WITH_A_SIGN if is_active(uses))
+def _active(uses: Uses) -> tuple[Feature, ...]:
+    return _active_with(tuple(uses.properties.texts.items()), uses.column_keys, uses.types)
+
+
+@lru_cache(maxsize=16)  # each load of a table asks, and what it uses seldom changes
+def _active_with(
+    properties: tuple[tuple[str, str], ...], column_keys: frozenset[str], types: frozenset[str]
+) -> tuple[Feature, ...]:
+    uses = Uses(properties=TableProperties(dict(properties)), column_keys=column_keys, types=types)
+    return tuple(feature for feature, is_active in _WITH_A_SIGN if is_active(uses))
 
 
 def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:

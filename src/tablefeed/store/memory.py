@@ -86,8 +86,11 @@ class MemoryStore:
         return Entry(name=name, size_bytes=len(found.data), modified_ms=found.modified_ms) if found else None
 
     def open_input(self, name: str) -> BinaryIO:
-        """Opens an object as it is now; see Store."""
-        return io.BytesIO(self.read(name))
+        """Opens an object as it is now, as a native pyarrow handle; see Store."""
+        import pyarrow as pa
+
+        handle: BinaryIO = pa.BufferReader(self.read(name))
+        return handle
 
     def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         """See Store."""
