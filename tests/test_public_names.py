@@ -108,6 +108,7 @@ def test_the_public_names_are_these_and_in_order() -> None:
         "AlreadyApplied",
         "Optimized",
         "Progress",
+        "ReadPlan",
         "Replicated",
         "Vacuumed",
         "Checkpointed",

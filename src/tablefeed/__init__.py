@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tablefeed.model.actions import Commit, CommitInfo
     from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized, Replicated
     from tablefeed.model.progress import Progress
+    from tablefeed.model.read_plan import ReadPlan
 
 __all__ = [
     "AlreadyApplied",
@@ -42,6 +43,7 @@ __all__ = [
     "Insert",
     "Optimized",
     "Progress",
+    "ReadPlan",
     "Replicated",
     "Table",
     "TablefeedError",
@@ -81,6 +83,7 @@ _HOMES = {
     "Consumers": "tablefeed.feed.upkeep.consumers",
     "Optimized": "tablefeed.model.outcome",
     "Progress": "tablefeed.model.progress",
+    "ReadPlan": "tablefeed.model.read_plan",
     "Replicated": "tablefeed.model.outcome",
     "Table": "tablefeed.feed.api.table",
     "Vacuumed": "tablefeed.feed.upkeep.vacuum",

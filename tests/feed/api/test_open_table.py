@@ -354,3 +354,19 @@ def test_a_data_file_that_was_replaced_after_its_commit_is_read_with_a_warning(
     assert tablefeed.open_table(tmp_path).to_arrow().num_rows == 3
     (warning,) = caplog.messages
     assert f"{file.name} of {tmp_path} has {file.stat().st_size} bytes, but the log says" in warning
+
+
+def test_a_plan_says_what_a_read_opens_and_reads_only_the_log(tmp_path: Path) -> None:
+    for number in range(3):
+        tablefeed.append(tmp_path, pa.table({"id": [number, number + 10]}))
+    table = tablefeed.open_table(tmp_path)
+    for file in tmp_path.glob("*.parquet"):
+        file.unlink()
+
+    whole, part = table.plan(), table.plan(filter="id = 12")
+
+    assert (whole.files, whole.files_of_table, whole.rows, whole.filter) == (3, 3, 6, None)
+    assert (part.files, part.files_of_table, part.rows, part.filter) == (1, 3, 2, "id = 12")
+    assert 0 < part.bytes < whole.bytes
+    assert "files of table" in part._repr_html_()
+    assert table.plan(filter=pc.field("id") > 99).files == 0

@@ -21,6 +21,7 @@ from tablefeed.feed.snapshot.timeline import file_times
 from tablefeed.model.actions import Commit, CommitInfo, Metadata, Protocol
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.progress import OnProgress, Progress
+from tablefeed.model.read_plan import ReadPlan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,6 +153,32 @@ class Table:
         row_filter = checked_filter(filter, self.schema, url=self._log.url)
         return delivered(
             partial(self._rows, row_filter=row_filter, on_progress=on_progress), wanted, row_filter, url=self._log.url
+        )
+
+    def plan(self, *, filter: pc.Expression | str | None = None) -> ReadPlan:  # noqa: A002
+        """Says which part of the table a read with `filter` opens. Only the log is read; see `to_batches`."""
+        from tablefeed.delta.stats.stats_columns import record_counts
+        from tablefeed.feed.scan.arrow_filter import checked_filter
+        from tablefeed.feed.scan.pruning import MAY_MATCH, Pruner
+
+        row_filter = checked_filter(filter, self.schema, url=self._log.url)
+        batches, files_of_table = self._snapshot.live_files(with_stats=True), 0
+        if row_filter is not None:
+            columns = table_scan(self._snapshot).columns
+            batches = Pruner(row_filter, schema=self._snapshot.schema, columns=columns).marked(batches)
+        sizes: list[int] = []
+        counts: list[int | None] = []
+        for batch in batches:
+            files_of_table += batch.num_rows
+            opened = batch if row_filter is None else batch.filter(batch[MAY_MATCH.name])
+            sizes += opened["size_bytes"].to_pylist()
+            counts += record_counts(opened["stats"]).to_pylist()
+        return ReadPlan(
+            filter=None if filter is None else str(filter),
+            files=len(sizes),
+            files_of_table=files_of_table,
+            bytes=sum(sizes),
+            rows=None if None in counts else sum(count for count in counts if count),
         )
 
     def to_arrow(
