@@ -17,10 +17,10 @@ from benchmarks.rounds import Plan, run
 
 RESULTS = Path(__file__).parent / "results"
 
-ROUNDS = 3
+ROUNDS = 5
 
-ASKED_ALWAYS = [m for m in Measurement if m is not Measurement.SINK_ROWS_OF_PARQUET]
-"""What tells sink from source has no goal, and is asked when that is the question."""
+ASKED_ALWAYS = [m for m in Measurement if m not in (Measurement.CATCH_UP, Measurement.OLD_LOG)]
+"""What reads long logs takes long, and is asked when that is the question."""
 
 QUIET_LOAD = 1.0
 """A machine that is busier than this while nothing of ours runs measures its other work."""
@@ -46,7 +46,8 @@ def main() -> None:
         samples: list[Sample] = []
         for sample in run(plan):
             samples.append(sample)
-            _keep(_report(plan, described, samples), to=None if given.quick else given.results)
+            if not given.quick:
+                _keep(_report(plan, described, samples), given.results, given.name)
     print(as_markdown(_report(plan, described, samples)))
 
 
@@ -66,10 +67,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--peer-jars", type=Path, required=True, help="the Delta JAR and what it needs")
     parser.add_argument("--quick", action="store_true", help="a small run, to see that all works; nothing is written")
-    parser.add_argument("--rounds", type=int, help=f"pairs of runs in each setting ({ROUNDS})")
+    parser.add_argument("--rounds", type=int, help=f"that count, after one that does not ({ROUNDS})")
     parser.add_argument("--setting", type=Setting, action="append", help="only this one; may be repeated")
     parser.add_argument("--measurement", type=Measurement, action="append", help="only this one; may be repeated")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
+    parser.add_argument("--name", help="added to the names of the report's files, after the date")
     parser.add_argument("--scratch", type=Path, help="where tables are made and removed: some 5 GB (the system's)")
     return parser.parse_args()
 
@@ -84,13 +86,12 @@ def _report(plan: Plan, workload: list[str], samples: list[Sample]) -> Report:
     )
 
 
-def _keep(report: Report, *, to: Path | None) -> None:
+def _keep(report: Report, folder: Path, name: str | None) -> None:
     """Writes what is known so far: an hour's run that is broken off is not lost."""
-    if to is None:
-        return
-    to.mkdir(parents=True, exist_ok=True)
-    (to / f"{report.date}.json").write_text(json.dumps(as_json(report), indent=1) + "\n")
-    (to / f"{report.date}.md").write_text(as_markdown(report))
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"{report.date}-{name}" if name else report.date
+    (folder / f"{stem}.json").write_text(json.dumps(as_json(report), indent=1) + "\n")
+    (folder / f"{stem}.md").write_text(as_markdown(report))
 
 
 if __name__ == "__main__":

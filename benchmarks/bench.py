@@ -11,16 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.questions import Side
-from benchmarks.session import FORMATS
+from benchmarks.questions import Setting, Side
+from benchmarks.session import FORMATS, READY
 from benchmarks.workloads import Workload
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 WARM_UP_BATCHES = 10
-"""Batches (and commits, for latency) that are not counted: the JVM compiles what it runs often."""
+"""Batches of a query that are not counted: the JVM compiles what it runs often."""
+
+LOG_WRITES = ("walCommit", "commitOffsets")
+"""The parts of a batch in which Spark writes its own two logs, whatever source and sink are."""
 
 PATIENCE_S = 60.0
 """How long is waited for what should come at once."""
@@ -31,17 +35,27 @@ Progress = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What every measurement needs: a session of one side, the tables to read and a folder to write to."""
+    """What every measurement needs: a session of one side, the tables to read and a folder to write to.
+
+    `is_first`: this is the measurement's first round in this session, which is not counted.
+    """
 
     spark: SparkSession
     side: Side
+    setting: Setting
     workload: Workload
     tables: Path
+    jars: Path
     scratch: Path
+    is_first: bool
 
     def stream(self, table: Path, **options: str) -> DataFrame:
         """Reads `table` with this side's source."""
         return self.spark.readStream.format(FORMATS[self.side]).options(**options).load(str(table))
+
+    def ready(self, folder: Path, **options: str) -> DataFrame:
+        """Reads a folder with the source that does nothing."""
+        return self.spark.readStream.format(READY).options(folder=str(folder), **options).load()
 
     def fresh(self, name: str) -> Path:
         """Gives a folder that does not exist."""
@@ -53,11 +67,17 @@ class Bench:
 def drain(bench: Bench, stream: DataFrame, *, into: Path | None = None) -> list[Progress]:
     """Runs the stream to the end of what is there now, to `noop` or into a table; gives the batches that had rows."""
     writer = stream.writeStream.format(FORMATS[bench.side] if into else "noop")
-    writer = writer.option("checkpointLocation", str(bench.fresh("checkpoint"))).trigger(availableNow=True)
-    query = writer.start(str(into)) if into else writer.start()
-    query.awaitTermination()
+    query = run_now(writer.option("checkpointLocation", str(bench.fresh("checkpoint"))), into=into)
     progress = [json.loads(p.json) for p in query.recentProgress]
     return [p for p in progress if "addBatch" in p["durationMs"]]
+
+
+def run_now(writer: DataStreamWriter, *, into: Path | None) -> StreamingQuery:
+    """Runs a query to the end of what is there now, and gives it."""
+    writer = writer.trigger(availableNow=True)
+    query = writer.start(str(into)) if into else writer.start()
+    query.awaitTermination()
+    return query
 
 
 def whole_s(bench: Bench, stream: DataFrame) -> float:
@@ -102,9 +122,9 @@ def wait(query: StreamingQuery, is_done: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def batches_s(batches: Iterable[Progress]) -> float:
-    """Gives the seconds of all `batches` by Spark's clock."""
-    return sum(float(p["durationMs"]["triggerExecution"]) for p in batches) / 1000
+def batches_s(batches: Iterable[Progress], part: str = "triggerExecution") -> float:
+    """Gives the seconds of a part of all `batches` by Spark's clock."""
+    return sum(float(p["durationMs"][part]) for p in batches) / 1000
 
 
 def median_ms(batches: Sequence[Progress], part: str = "triggerExecution") -> float:
@@ -116,6 +136,12 @@ def counted_ms(batches: Sequence[Progress], part: str = "triggerExecution") -> l
     """Gives a part of each batch's time, without the first batches."""
     counted = batches[min(WARM_UP_BATCHES, len(batches) // 3) :]
     return [float(p["durationMs"].get(part, 0)) for p in counted]
+
+
+def own_ms(batches: Sequence[Progress]) -> list[float]:
+    """Gives the time of each batch less Spark's two log writes, without the first batches."""
+    whole, *logs = (counted_ms(batches, part) for part in ("triggerExecution", *LOG_WRITES))
+    return [all_of_it - sum(log) for all_of_it, *log in zip(whole, *logs, strict=True)]
 
 
 def parts_ms(prefix: str, batches: Sequence[Progress]) -> dict[str, float]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import questions, workloads
 from benchmarks.bench import Bench, wait
 
-SETTLE_S = 5.0
+SETTLE_S = 3.0
 """How long the query is idle before it is measured: what it began with is done, and compiled."""
 
 

@@ -1,7 +1,8 @@
 """What is asked, in which unit, and which answer is good enough. Constants and arithmetic; nothing is run here.
 
-A goal is a bound on the ratio of our number to the Delta JAR's, or on one that is ours alone. It is printed beside what
-was measured and does not move: a goal that is missed is missed.
+A goal is a bound on the ratio of our number to another: the Delta JAR's, or one that our own session measured beside
+it. Or it is a bound on our number itself. It is printed beside what was measured and does not move: a goal that is
+missed is missed.
 """
 
 from __future__ import annotations
@@ -26,18 +27,21 @@ class Side(StrEnum):
 
 
 class Measurement(StrEnum):
-    """One thing that a process runs; in the order in which it runs them."""
+    """One thing that each session measures once a round; in the order in which a round does."""
 
     SOURCE_ROWS = "source rows"
-    SOURCE_BATCHES = "source batches"
-    SINK_BATCHES = "sink batches"
     SINK_ROWS = "sink rows"
     SINK_ROWS_OF_PARQUET = "sink rows of parquet"
-    LATENCY = "latency"
-    CATCH_UP = "catch-up"
+    SINK_TASK = "sink task"
     CHANGE_FEED = "change feed"
-    OLD_LOG = "old log"
+    SOURCE_BATCHES = "source batches"
+    SINK_BATCHES = "sink batches"
+    LATENCY = "latency"
+    NOTHING_NEW = "nothing new"
     IDLE = "idle"
+    COLD = "cold"
+    CATCH_UP = "catch-up"
+    OLD_LOG = "old log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,76 +77,170 @@ Goal = AtLeast | AtMost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One number of a measurement: its `key` in the samples, its `unit`, its goal in each setting, if it has one.
+    """One number of a measurement: its `key` in the samples, its `unit`, its goals in each setting.
 
-    The goals bound the ratio, or, where the number is one itself (`is_ratio`), ours.
+    `goals` bound the ratio of our number to the Delta JAR's, or to the number of our session that `beside` names, or,
+    with `is_ours`, our number itself. `text_beside` says what `beside` is.
     """
 
     key: str
     text: str
     unit: str
     goals: Mapping[Setting, Goal]
-    is_ratio: bool = False
+    beside: str | None = None
+    text_beside: str = "Delta JAR"
+    is_ours: bool = False
 
 
 def _both(goal: Goal) -> dict[Setting, Goal]:
     return {Setting.DEFAULT: goal, Setting.UNIX_SOCKET: goal}
 
 
-SOURCE_ROWS = Question(
-    key="source_rows_per_s",
-    text="the bulk table to `noop`, one batch",
+READY = "ready-made batches of a trivial Python source"
+"""What `benchmarks.ready` gives: the least that any Python source costs."""
+
+PARQUET = "Spark's own Parquet source"
+
+SOURCE = Question(
+    key="source_s",
+    text="10 M rows to `noop`, one batch",
+    unit="s",
+    goals=_both(AtMost(bound=0.9)),
+)
+SOURCE_ADD_BATCH = Question(
+    key="source_add_batch_s",
+    text="its `addBatch`",
+    unit="s",
+    goals={},
+)
+SOURCE_ADD_BATCH_OVER_READY = Question(
+    key="source_add_batch_s",
+    text="its `addBatch`",
+    unit="s",
+    goals=_both(AtMost(bound=1.15)),
+    beside="ready_add_batch_s",
+    text_beside=READY,
+)
+SOURCE_ADD_BATCH_OVER_PARQUET = Question(
+    key="source_add_batch_s",
+    text="its `addBatch`",
+    unit="s",
+    goals={},
+    beside="parquet_add_batch_s",
+    text_beside=PARQUET,
+)
+SINK_ROWS = Question(
+    key="sink_rows_per_s",
+    text="the same 10 M rows into the sink, one batch",
+    unit="rows/s",
+    goals=_both(AtLeast(bound=1.1)),
+)
+SINK_ROWS_OF_PARQUET = Question(
+    key="sink_rows_of_parquet_per_s",
+    text=f"these rows into the sink, read by {PARQUET} on both sides",
+    unit="rows/s",
+    goals=_both(AtLeast(bound=1.1)),
+)
+SINK_TASK = Question(
+    key="sink_task_rows_per_s",
+    text="one task of the sink, rows in memory",
+    unit="rows/s",
+    goals=_both(AtLeast(bound=0.85)),
+    beside="write_dataset_rows_per_s",
+    text_beside="`pyarrow.dataset.write_dataset`, one thread",
+)
+CHANGE_FEED = Question(
+    key="changes_per_s",
+    text="20 M rows of changes of all versions to `noop`",
     unit="rows/s",
     goals=_both(AtLeast(bound=1.3)),
 )
 SOURCE_BATCH = Question(
     key="source_batch_ms",
-    text="one-file batches to `noop`, time of a batch",
+    text="one-file batches to `noop`, p50",
     unit="ms",
     goals={Setting.DEFAULT: AtMost(bound=1.3), Setting.UNIX_SOCKET: AtMost(bound=0.85)},
 )
+SOURCE_BATCH_OWN = Question(
+    key="source_batch_own_ms",
+    text="the same less Spark's two log writes, p50",
+    unit="ms",
+    goals={},
+    beside="ready_batch_own_ms",
+    text_beside=READY,
+)
 SINK_BATCH = Question(
     key="sink_batch_ms",
-    text="one-file batches into the sink, time of a batch, p50",
+    text="one-file batches into the sink, p50",
     unit="ms",
     goals=_both(AtMost(bound=0.25)),
 )
-SINK_BATCH_P99 = Question(
-    key="sink_batch_p99_ms",
-    text="one-file batches into the sink, p99",
+SINK_BATCH_OWN = Question(
+    key="sink_batch_own_ms",
+    text="the same less Spark's two log writes, p50",
     unit="ms",
     goals={},
 )
 SINK_SPREAD = Question(
     key="sink_batch_spread",
-    text="the same p99 over the p50",
+    text="one-file batches into the sink, p99 over p50",
     unit="times",
     goals=_both(AtMost(bound=2)),
-    is_ratio=True,
+    is_ours=True,
 )
-SINK_ROWS = Question(
-    key="sink_rows_per_s",
-    text="the bulk table into the sink, one batch",
-    unit="rows/s",
-    goals=_both(AtLeast(bound=1.0)),
-)
-SINK_ROWS_OF_PARQUET = Question(
-    key="sink_rows_of_parquet_per_s",
-    text="the bulk table's files into the sink, read by Spark itself on both sides",
-    unit="rows/s",
-    goals={},
-)
-LATENCY_P50 = Question(
-    key="latency_p50_ms",
+LATENCY = Question(
+    key="latency_ms",
     text="from a commit to its row in `foreachBatch`, p50",
     unit="ms",
     goals=_both(AtMost(bound=0.65)),
 )
-LATENCY_P95 = Question(
-    key="latency_p95_ms",
-    text="from a commit to its row in `foreachBatch`, p95",
+LATENCY_OWN = Question(
+    key="latency_own_ms",
+    text=f"the same less that of {READY}",
     unit="ms",
-    goals=_both(AtMost(bound=0.65)),
+    goals=_both(AtMost(bound=25)),
+    is_ours=True,
+)
+NOTHING_NEW = Question(
+    key="nothing_new_s",
+    text="a warm `availableNow` run with nothing new, to `noop`",
+    unit="s",
+    goals={},
+)
+NOTHING_NEW_OVER_READY = Question(
+    key="nothing_new_s",
+    text="a warm `availableNow` run with nothing new, to `noop`",
+    unit="s",
+    goals=_both(AtMost(bound=1.1)),
+    beside="ready_nothing_new_s",
+    text_beside="a trivial Python source",
+)
+NOTHING_NEW_TO_TABLE = Question(
+    key="nothing_new_to_table_s",
+    text="the same, to a table",
+    unit="s",
+    goals={},
+)
+NOTHING_NEW_TO_TABLE_OVER_READY = Question(
+    key="nothing_new_to_table_s",
+    text="the same, to a table",
+    unit="s",
+    goals=_both(AtMost(bound=1.1)),
+    beside="ready_nothing_new_to_ready_s",
+    text_beside="a trivial Python source and sink",
+)
+IDLE = Question(
+    key="idle_cpu_s_per_min",
+    text="an idle query, processor time of all its processes in a minute",
+    unit="s",
+    goals=_both(AtMost(bound=1.5)),
+    is_ours=True,
+)
+COLD = Question(
+    key="cold_s",
+    text="a new session, one `availableNow` run of 10 files, process start to end",
+    unit="s",
+    goals=_both(AtMost(bound=0.7)),
 )
 CATCH_UP = Question(
     key="catch_up_files_per_s",
@@ -150,15 +248,9 @@ CATCH_UP = Question(
     unit="files/s",
     goals=_both(AtLeast(bound=1.5)),
 )
-CHANGE_FEED = Question(
-    key="changes_per_s",
-    text="the changes of all versions to `noop`",
-    unit="rows/s",
-    goals=_both(AtLeast(bound=1.0)),
-)
 OLD_LOG = Question(
     key="old_log_batch_ms",
-    text="one-file batches late in a long log, time of a batch",
+    text="one-file batches late in a long log, p50",
     unit="ms",
     goals={},
 )
@@ -167,28 +259,32 @@ GROWTH = Question(
     text="the same over a batch early in a short log",
     unit="times",
     goals=_both(AtMost(bound=1.1)),
-    is_ratio=True,
-)
-IDLE = Question(
-    key="idle_cpu_s_per_min",
-    text="an idle query, processor time of all its processes in a minute",
-    unit="s",
-    goals=_both(AtMost(bound=1.0)),
+    is_ours=True,
 )
 
 QUESTIONS = (
-    SOURCE_ROWS,
-    SOURCE_BATCH,
-    SINK_BATCH,
-    SINK_BATCH_P99,
-    SINK_SPREAD,
+    SOURCE,
+    SOURCE_ADD_BATCH,
+    SOURCE_ADD_BATCH_OVER_READY,
+    SOURCE_ADD_BATCH_OVER_PARQUET,
     SINK_ROWS,
     SINK_ROWS_OF_PARQUET,
-    LATENCY_P50,
-    LATENCY_P95,
-    CATCH_UP,
+    SINK_TASK,
     CHANGE_FEED,
+    SOURCE_BATCH,
+    SOURCE_BATCH_OWN,
+    SINK_BATCH,
+    SINK_BATCH_OWN,
+    SINK_SPREAD,
+    LATENCY,
+    LATENCY_OWN,
+    NOTHING_NEW,
+    NOTHING_NEW_OVER_READY,
+    NOTHING_NEW_TO_TABLE,
+    NOTHING_NEW_TO_TABLE_OVER_READY,
+    IDLE,
+    COLD,
+    CATCH_UP,
     OLD_LOG,
     GROWTH,
-    IDLE,
 )

@@ -12,7 +12,7 @@ from benchmarks.questions import QUESTIONS, Goal, Question, Setting, Side
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The numbers of one process: one side in one setting of one round."""
+    """The numbers of one measurement: one side in one setting of one round. Round 0 is the warm-up."""
 
     round: int
     setting: Setting
@@ -21,42 +21,61 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """A number over the rounds that count, and in the round before them, where everything was still cold."""
+
+    low: float
+    median: float
+    high: float
+    cold: float | None
+
+    @classmethod
+    def of(cls, by_round: Mapping[int, float]) -> Spread | None:
+        """Gives the spread of the numbers of some rounds; None where only the warm-up has one."""
+        warm = [value for number, value in by_round.items() if number > 0]
+        if not warm:
+            return None
+        return cls(low=min(warm), median=statistics.median(warm), high=max(warm), cold=by_round.get(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A question's answer in one setting: both sides' medians, and the ratio of ours to the JAR's.
+    """A question's answer in one setting: our number, the one beside it if there is one, and the ratio of one round.
 
     `pair_ratios` are the smallest and the largest ratio of one round: how far to trust `ratio`.
     """
 
     question: Question
     setting: Setting
-    ours: float
-    jar: float
-    pair_ratios: tuple[float, float]
-    pair_count: int
+    ours: Spread
+    beside: Spread | None
+    pair_ratios: tuple[float, float] | None
+    round_count: int
 
     @property
-    def ratio(self) -> float:
-        """Our median over the JAR's."""
-        return self.ours / self.jar
+    def ratio(self) -> float | None:
+        """Our median over the other."""
+        return None if self.beside is None else self.ours.median / self.beside.median
 
     @property
     def goal(self) -> Goal | None:
-        """The bound on the ratio, if the question has one in this setting."""
+        """The bound, if the question has one in this setting."""
         return self.question.goals.get(self.setting)
 
     @property
     def verdict(self) -> str:
         """`met` or `missed`, and nothing where there is no goal."""
-        if self.goal is None:
+        bounded = self.ours.median if self.question.is_ours else self.ratio
+        if self.goal is None or bounded is None:
             return ""
-        return "met" if self.goal.is_met_by(self.ours if self.question.is_ratio else self.ratio) else "missed"
+        return "met" if self.goal.is_met_by(bounded) else "missed"
 
     @property
     def goal_text(self) -> str:
         """The goal, and that it is of our own number where it is; nothing where there is none."""
         if self.goal is None:
             return ""
-        return f"ours {self.goal}" if self.question.is_ratio else str(self.goal)
+        return f"ours {self.goal}" if self.question.is_ours else str(self.goal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +107,12 @@ def as_json(report: Report) -> dict[str, Any]:
                 "question": answer.question.key,
                 "unit": answer.question.unit,
                 "setting": answer.setting,
-                "ours": answer.ours,
-                "jar": answer.jar,
+                "ours": asdict(answer.ours),
+                "beside": answer.question.text_beside if answer.beside else None,
+                "theirs": answer.beside and asdict(answer.beside),
                 "ratio": answer.ratio,
-                "pair_ratios": list(answer.pair_ratios),
-                "pairs": answer.pair_count,
+                "pair_ratios": answer.pair_ratios,
+                "rounds": answer.round_count,
                 "goal": answer.goal_text or None,
                 "verdict": answer.verdict or None,
             }
@@ -121,24 +141,33 @@ _TITLES = {
 }
 
 _HEAD = (
-    "| what | unit | tablefeed | Delta JAR | ratio | of one pair | goal | |",
-    "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    "| what | unit | tablefeed | at first | beside | its number | at first | ratio | of one round | goal | |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
 )
 
 
 def _row(answer: Answer) -> str:
-    low, high = answer.pair_ratios
+    of_one = "" if answer.pair_ratios is None else "-".join(f"{ratio:.2f}" for ratio in answer.pair_ratios)
     cells = (
         answer.question.text,
         answer.question.unit,
-        number(answer.ours),
-        number(answer.jar),
-        f"{answer.ratio:.2f}",
-        f"{low:.2f}-{high:.2f} ({answer.pair_count})",
+        *_spread(answer.ours),
+        answer.question.text_beside if answer.beside else "",
+        *_spread(answer.beside),
+        "" if answer.ratio is None else f"{answer.ratio:.2f}",
+        f"{of_one} ({answer.round_count})".strip(),
         answer.goal_text,
         answer.verdict,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _spread(spread: Spread | None) -> tuple[str, str]:
+    """The median with the smallest and the largest, and the number of the warm-up."""
+    if spread is None:
+        return "", ""
+    cold = "" if spread.cold is None else number(spread.cold)
+    return f"{number(spread.median)} ({number(spread.low)}-{number(spread.high)})", cold
 
 
 def number(value: float) -> str:
@@ -148,23 +177,29 @@ def number(value: float) -> str:
 
 def _answers(samples: Sequence[Sample]) -> Iterator[Answer]:
     for setting in Setting:
+        here = [s for s in samples if s.setting is setting]
         for question in QUESTIONS:
-            pairs = _pairs([s for s in samples if s.setting is setting], question.key)
-            if not pairs:
+            ours = _by_round(here, Side.OURS, question.key)
+            if question.beside is not None:
+                theirs = _by_round(here, Side.OURS, question.beside)
+            else:
+                theirs = _by_round(here, Side.JAR, question.key)
+            both = ours.keys() & theirs.keys() if theirs else ours.keys()
+            ours, theirs = ({n: v for n, v in each.items() if n in both} for each in (ours, theirs))
+            spread = Spread.of(ours)
+            if spread is None or (question.beside is not None and not theirs):
                 continue
-            ratios = [ours / jar for ours, jar in pairs]
+            warm = [number for number in ours if number > 0]
+            ratios = [ours[number] / theirs[number] for number in warm if number in theirs]
             yield Answer(
                 question=question,
                 setting=setting,
-                ours=statistics.median(ours for ours, _ in pairs),
-                jar=statistics.median(jar for _, jar in pairs),
-                pair_ratios=(min(ratios), max(ratios)),
-                pair_count=len(pairs),
+                ours=spread,
+                beside=Spread.of(theirs),
+                pair_ratios=(min(ratios), max(ratios)) if ratios else None,
+                round_count=len(warm),
             )
 
 
-def _pairs(samples: Sequence[Sample], key: str) -> list[tuple[float, float]]:
-    """Gives (ours, the JAR's) for each round in which both sides answered."""
-    by_side = {side: {s.round: s.numbers[key] for s in samples if s.side is side and key in s.numbers} for side in Side}
-    ours, jar = by_side[Side.OURS], by_side[Side.JAR]
-    return [(ours[number], jar[number]) for number in sorted(ours.keys() & jar.keys())]
+def _by_round(samples: Sequence[Sample], side: Side, key: str) -> dict[int, float]:
+    return {s.round: s.numbers[key] for s in samples if s.side is side and key in s.numbers}

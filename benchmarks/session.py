@@ -23,6 +23,9 @@ CLUSTER = f"local-cluster[1,{CORES},4096]"
 FORMATS = {Side.OURS: "tablefeed", Side.JAR: "delta"}
 """What a side is called in `format(...)`."""
 
+READY = "ready"
+"""What the source and sink that do nothing (ready.py) are called there."""
+
 _BOTH = {
     "spark.driver.memory": "4g",
     "spark.ui.enabled": "false",
