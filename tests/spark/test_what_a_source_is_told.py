@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from spark.streams import PATIENCE_S, refusal
+from spark.streams import PATIENCE_S, grow, reader, refusal
+from tablefeed.spark.worker import PLANNING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,3 +63,35 @@ def test_a_source_is_told_its_own_options_and_schema_and_neither_its_checkpoint_
     options, schema = json.loads(text.split("RuntimeError: told: ")[1].splitlines()[0])
     assert options in ({"which": "one"}, {"which": "two"})
     assert schema == "StructType([StructField('id', LongType(), True)])"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+def test_the_process_that_plans_a_stream_loads_no_pandas(spark: SparkSession, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    grow(tmp_path / "table", [1], [2])
+    writer = reader(spark, tmp_path / "table").writeStream.format("noop")
+
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        query.processAllAvailable()
+        loaded = [libraries_of(process) for process in Path("/proc").glob("[0-9]*") if PLANNING in command_of(process)]
+    finally:
+        query.stop()
+
+    assert [libraries for libraries in loaded if "/pyarrow/" in libraries]
+    assert not [libraries for libraries in loaded if "/pandas/" in libraries]
+
+
+def command_of(process: Path) -> str:
+    return _text(process / "cmdline")
+
+
+def libraries_of(process: Path) -> str:
+    return _text(process / "maps")
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:  # it ended just now
+        return ""

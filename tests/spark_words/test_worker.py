@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 
 import pytest
 
-from tablefeed.spark.worker import acknowledge_at_once
+from tablefeed.spark.worker import PLANNING, acknowledge_at_once
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="TCP_QUICKACK is Linux's")
@@ -20,3 +21,23 @@ def test_connections_acknowledge_at_once_and_stay_open() -> None:
             assert near.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
             far.sendall(b"still here")
             assert near.recv(10) == b"still here"
+
+
+@pytest.mark.parametrize(("module", "finds_it"), [(PLANNING, False), ("pyspark.daemon", True)])
+def test_only_a_process_that_plans_does_without_pandas(module: str, *, finds_it: bool) -> None:
+    pytest.importorskip("pandas")
+    program = f"""
+import sys
+from importlib.machinery import ModuleSpec
+
+import pyarrow as pa
+from tablefeed.spark.worker import plan_without_pandas
+
+sys.modules["__main__"].__spec__ = ModuleSpec({module!r}, None)
+plan_without_pandas()
+pa.array([1])
+print("pandas" in sys.modules)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ended.stdout == f"{finds_it}\n"

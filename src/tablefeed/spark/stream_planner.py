@@ -36,7 +36,7 @@ from tablefeed.spark.options import (
     tracking_options,
 )
 from tablefeed.spark.parsed_options import ParsedOptions
-from tablefeed.spark.worker import write_json_without_blanks
+from tablefeed.spark.worker import plan_without_pandas, write_json_without_blanks
 
 if TYPE_CHECKING:
     from tablefeed.feed.upkeep.consumers import Reports
@@ -50,6 +50,7 @@ class StreamPlanner:
     """The planner of one table's feed in one streaming query. Its offsets are JSON objects; `given` are the options."""
 
     def __init__(self, given: Mapping[str, str], analysis: Analysis | None) -> None:
+        plan_without_pandas()
         self._given = given
         self._analysis = analysis
         self._planned: Offset | None = None

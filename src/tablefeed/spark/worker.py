@@ -7,6 +7,10 @@ A worker collects garbage after each task. With Spark, Arrow and tablefeed loade
 each of about four processes of a micro-batch, just when Spark writes its own logs. `settle` avoids that. Importing
 tablefeed makes the collector look through all that Spark has imported before. `Begins` avoids that.
 
+Arrow imports pandas, wherever that is installed, when it first makes an array from Python values: about 0.3 s of a
+core. The process that plans a stream is started anew for each query and has no use for it. `plan_without_pandas`
+avoids that.
+
 The process that plans a stream sends its offsets as JSON, and Spark compares them as text. Delta-Spark's JSON has no
 blanks, but that of Python's `json.dumps` has. `write_json_without_blanks` removes them.
 """
@@ -19,6 +23,7 @@ import logging
 import os
 import socket
 import stat
+import sys
 from contextlib import suppress
 from functools import cache
 from typing import Self
@@ -65,6 +70,38 @@ def write_json_without_blanks() -> None:
     that process only.
     """
     json.JSONEncoder.item_separator, json.JSONEncoder.key_separator = ",", ":"
+
+
+def plan_without_pandas() -> None:
+    """Makes Arrow find no pandas in this process, if it is one that only plans a stream and has not imported it yet.
+
+    Arrow looks for pandas once. Tasks run in processes that may also run functions of users, who need pandas: so this
+    does nothing there.
+    """
+    main = sys.modules["__main__"].__spec__
+    if main is None or main.name != PLANNING or "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        pa.array([])
+    finally:
+        sys.meta_path.remove(_NoPandas)
+
+
+class _NoPandas:
+    """A finder that says that pandas is not installed."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object, _target: object = None) -> None:
+        """Raises for pandas, and leaves other modules to the other finders."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+PLANNING = "pyspark.sql.streaming.python_streaming_source_runner"
+"""The module that Spark runs as the process which plans one stream."""
 
 
 def acknowledge_at_once() -> None:
