@@ -7,6 +7,7 @@ import io
 import math
 import os
 import pickle
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -371,6 +372,34 @@ def test_a_target_size_makes_files_of_about_that_size() -> None:
 
     assert [2 <= file.size_bytes / (1 << 20) < 4 for file in written[:-1]] == [True] * (len(written) - 1)
     assert len(written) in (3, 4, 5)
+
+
+def test_of_a_large_file_snappy_takes_the_columns_that_it_makes_much_smaller() -> None:
+    folder, count = Folder(), 70_000
+    made = random.Random(1)  # noqa: S311 - data, not secrets
+    inner = pa.StructArray.from_arrays([pa.array(range(count)), pa.array(made.choices(range(9), k=count))], ["a", "b"])
+    hexes = [made.randbytes(10).hex() for _ in range(count)]
+    words = [f"{number:05d} of the same words again and again" for number in range(count)]
+
+    (file,) = write(pa.table({"hexes": hexes, "words": words, "inner": inner}), folder)
+
+    columns = [folder.metadata(file.path).row_group(0).column(i) for i in range(4)]
+    assert {column.path_in_schema: column.compression for column in columns} == {
+        "hexes": "UNCOMPRESSED",
+        "words": "SNAPPY",
+        "inner.a": "SNAPPY",
+        "inner.b": "UNCOMPRESSED",
+    }
+    assert folder.read(file.path)["hexes"].to_pylist() == hexes
+
+
+def test_a_column_that_begins_with_one_value_is_judged_by_all_parts_of_its_first_rows() -> None:
+    folder = Folder()
+    texts = ["the same"] * 20_000 + [f"{number:05d} of the same words again and again" for number in range(50_000)]
+
+    (file,) = write(pa.table({"text": texts}), folder)
+
+    assert folder.metadata(file.path).row_group(0).column(0).compression == "SNAPPY"
 
 
 @pytest.mark.parametrize(

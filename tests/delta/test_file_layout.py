@@ -30,11 +30,17 @@ def test_a_codec_has_its_name_in_any_case_and_others_are_none_of_ours(name: str,
 def test_a_write_asks_before_the_table_does() -> None:
     zstd = TableProperties({"delta.parquet.compression.codec": "zstd", "delta.targetFileSize": "1mb"})
 
-    assert file_shape(TableProperties({})) == FileShape(codec=Codec.SNAPPY, target_bytes=None, most_rows=None)
+    assert file_shape(TableProperties({})) == FileShape(codec=None, target_bytes=None, most_rows=None)
     assert file_shape(zstd) == FileShape(codec=Codec.ZSTD, target_bytes=1 << 20)
     assert file_shape(zstd, codec=Codec.GZIP, most_rows=7) == FileShape(
         codec=Codec.GZIP, target_bytes=1 << 20, most_rows=7
     )
+
+
+def test_files_are_named_after_their_codec_and_after_snappy_where_the_writer_chooses() -> None:
+    shapes = [FileShape(), FileShape(codec=Codec.ZSTD), FileShape(codec=Codec.UNCOMPRESSED)]
+
+    assert [shape.suffix for shape in shapes] == [".snappy", ".zstd", ""]
 
 
 def test_small_files_are_gathered_where_the_write_or_else_the_table_asks_for_it() -> None:

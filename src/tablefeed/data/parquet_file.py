@@ -38,6 +38,34 @@ def _bounded_leaves(parent: str, fields: list[pa.Field]) -> Iterator[str]:
             yield path
 
 
+_SAMPLES, _SAMPLE_ROWS = 8, 1024
+_LEAST_ROWS = 64 * 1024  # below, choosing costs more than it saves
+_WORTH_IT = 0.8
+# Measured with a million texts of 20 random hex digits: Snappy makes them an eighth smaller, and takes 0.11 of the 0.15
+# s of writing them and 0.06 of the 0.09 s of reading them.
+
+
+def codecs_that_save(rows: pa.Table) -> str | dict[str, str]:
+    """Gives Snappy for the columns of `rows` that it makes smaller by a fifth, and no codec for the others.
+
+    Samples from all parts of `rows` are written to find that out. Where `rows` are few, all columns get Snappy.
+    """
+    if rows.num_rows < _LEAST_ROWS:
+        return "snappy"
+    step = rows.num_rows // _SAMPLES
+    sample = pa.concat_tables([rows.slice(i * step, _SAMPLE_ROWS) for i in range(_SAMPLES)])
+    written = pa.BufferOutputStream()
+    pq.write_table(sample, written, compression="snappy", **WRITER_OPTIONS)
+    group = pq.read_metadata(pa.BufferReader(written.getvalue())).row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    return {
+        column.path_in_schema: "snappy"
+        if column.total_compressed_size <= _WORTH_IT * column.total_uncompressed_size
+        else "none"
+        for column in columns
+    }
+
+
 class OpenParquet:
     """A file that is being written. `finish` or `abort` ends it; both leave its context."""
 
@@ -48,7 +76,7 @@ class OpenParquet:
         schema: pa.Schema,
         *,
         leaves: tuple[LeafPath, ...],
-        compression: str,
+        compression: str | dict[str, str],
     ) -> None:
         self.path = path
         self._statistics = RunningStatistics(schema, leaves)

@@ -15,7 +15,7 @@ from typing import BinaryIO, Literal
 import pyarrow as pa
 
 from tablefeed.data.conform import Conformer
-from tablefeed.data.parquet_file import OpenParquet
+from tablefeed.data.parquet_file import OpenParquet, codecs_that_save
 from tablefeed.data.partition import PartitionValues, Waiting, by_partition, empty_is_null, hashable
 from tablefeed.data.required import refuse_nulls
 from tablefeed.data.statistics import all_leaves
@@ -57,8 +57,8 @@ class FileLayout:
     """A file is closed above this size, which is the target size of OPTIMIZE."""
     most_file_rows: int | None = None
     """No file has more; None: any number."""
-    compression: Compression = "snappy"
-    """Snappy is what Delta-Spark writes."""
+    compression: Compression | None = None
+    """None: Snappy, which is what Delta-Spark writes, in the columns that it makes much smaller."""
 
     def of_files_of(self, target_bytes: int | None) -> FileLayout:
         """The same with files of about `target_bytes`, whose row groups are no larger; None: as it is.
@@ -225,12 +225,12 @@ class FilesWriting:
         self._write_rows(partition, rows)
 
     def _write_rows(self, partition: _Partition, rows: pa.Table) -> None:
-        if partition.file is None:
-            partition.file = self._open(partition.values)
-            self._open_partitions.append(partition)
-        partition.file_rows += rows.num_rows
         if self._renamed is not None:
             rows = pa.Table.from_batches([self._renamed(batch) for batch in rows.to_batches()], self._of_files)
+        if partition.file is None:
+            partition.file = self._open(partition.values, rows)
+            self._open_partitions.append(partition)
+        partition.file_rows += rows.num_rows
         partition.file.write_row_group(rows)
         if (
             partition.file.size_bytes >= self._layout.max_file_bytes
@@ -238,14 +238,13 @@ class FilesWriting:
         ):
             self._close(partition)
 
-    def _open(self, values: PartitionValues) -> OpenParquet:
+    def _open(self, values: PartitionValues, rows: pa.Table) -> OpenParquet:
         if len(self._open_partitions) >= _MOST_OPEN_FILES:
             self._close(self._open_partitions[0])
         new = self._open_file(values, self._opened_count)
         self._opened_count += 1
-        return OpenParquet(
-            new.path, new.opened, self._of_files, leaves=self._leaves, compression=self._layout.compression
-        )
+        compression = self._layout.compression or codecs_that_save(rows)
+        return OpenParquet(new.path, new.opened, self._of_files, leaves=self._leaves, compression=compression)
 
     def _close(self, partition: _Partition) -> None:
         if partition.file is None:

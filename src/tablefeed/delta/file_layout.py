@@ -35,12 +35,17 @@ class FileShape:
     partitions. A table with column mapping always has such folders.
     """
 
-    codec: Codec = Codec.SNAPPY
+    codec: Codec | None = None
     target_bytes: int | None = None
     most_rows: int | None = None
     is_gathered: bool = False
     random_folders: bool = False
     folder_letters: int = 2
+
+    @property
+    def suffix(self) -> str:
+        """What the names of files have before `.parquet`."""
+        return Codec.SNAPPY if self.codec is None else self.codec
 
 
 def file_shape(
@@ -52,11 +57,11 @@ def file_shape(
 ) -> FileShape:
     """The shape that the write asks for, and where it does not, the table's `properties`.
 
-    Where neither names a codec it is snappy, as in Delta-Spark; the protocol only recommends zstd. Raises
-    UnsupportedFeatureError for a codec that is not written here.
+    Where neither names a codec, the writer chooses between snappy, as in Delta-Spark, and none; the protocol only
+    recommends zstd. Raises UnsupportedFeatureError for a codec that is not written here.
     """
-    wanted = named_codec(properties.codec) if properties.codec else Codec.SNAPPY
-    if codec is None and wanted is None:
+    wanted = named_codec(properties.codec) if properties.codec else None
+    if codec is None and wanted is None and properties.codec:
         raise UnsupportedFeatureError(
             f"{TABLE} asks for files compressed by {properties.codec!r} ({names.COMPRESSION_CODEC}), which this "
             "version of tablefeed does not write. Nothing was written. Set another with the option compression, or "
@@ -64,7 +69,7 @@ def file_shape(
             features=(names.COMPRESSION_CODEC,),
         )
     return FileShape(
-        codec=codec or wanted or Codec.SNAPPY,
+        codec=wanted if codec is None else codec,
         target_bytes=properties.target_file_bytes,
         most_rows=most_rows,
         is_gathered=properties.gathers_files if gathered is None else gathered,

@@ -37,7 +37,7 @@ def write_changes(plan: DeltaPlan, rows: Iterable[pa.RecordBatch], *, store: Sto
     from tablefeed.data.write import write_files
 
     def path_of(values: Mapping[str, pa.Scalar], number: int) -> str:
-        name = f"cdc-00000-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
+        name = f"cdc-00000-{uuid.uuid4()}.c{number:03d}{plan.shape.suffix}.parquet"
         return f"{names.CHANGES_DIR}/{file_path(plan, name, values)}"
 
     with new_files(store, path_of) as new_file:

@@ -66,7 +66,7 @@ def new_path(plan: DeltaPlan, task: int) -> Callable[[Mapping[str, pa.Scalar], i
     """Gives what names the new files of the task `task`, as `orphans.new_files` asks."""
 
     def path_of(values: Mapping[str, pa.Scalar], number: int) -> str:
-        name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.codec}.parquet"
+        name = f"part-{task:05d}-{uuid.uuid4()}.c{number:03d}{plan.shape.suffix}.parquet"
         return file_path(plan, name, values)
 
     return path_of
@@ -141,7 +141,7 @@ def file_layout(plan: DeltaPlan) -> FileLayout:
         stored_as=None if stored_as is None else _with_carried(stored_as, plan),
         leaves=plan.statistics.leaves,
         stores_partitions=plan.stores_partitions,
-        compression=_COMPRESSION[plan.shape.codec],
+        compression=None if plan.shape.codec is None else _COMPRESSION[plan.shape.codec],
         most_file_rows=plan.shape.most_rows,
     ).of_files_of(plan.shape.target_bytes)
 
