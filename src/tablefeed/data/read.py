@@ -297,7 +297,8 @@ def _stored_batches(
         batch_rows = min(batch_rows, _rows_that_fit(chosen, columns))
     resize = _resizing(parquet) if _may_repeat(chosen, columns, batch_rows) else None
     # Row groups have a dictionary each, and Arrow joins only those of columns that are not nested.
-    apart = any(_has_dictionary_inside(parquet.schema_arrow.field(name).type) for name in columns)
+    found = parquet.schema_arrow
+    apart = any(_has_dictionary_inside(found.field(name).type) for name in columns)
     for together in [[group] for group in groups] if apart else [list(groups)]:
         first = batch_rows if resize is None else min(batch_rows, _FIRST_ROWS)
         # One thread: the caller runs as many readers as it has cores. Row groups are not read ahead (memory).

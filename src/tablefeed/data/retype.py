@@ -153,6 +153,8 @@ def conversion(
 
 def inner_fields(kind: pa.DataType) -> list[pa.Field]:
     """The members of a struct, or `element`, or `key` and `value`. A key counts as nullable: Arrow has no null one."""
+    if not pa.types.is_nested(kind):
+        return []
     if pa.types.is_struct(kind):
         return list(kind)
     if pa.types.is_map(kind):
