@@ -79,10 +79,12 @@ def test_a_process_that_passes_a_stream_reader_on_imports_nothing_that_plans_or_
 
     assert [name for name in loaded if name.startswith("tablefeed")] == [
         "tablefeed",
+        "tablefeed._version",
         "tablefeed.errors",
         "tablefeed.spark",
         "tablefeed.spark.analysis",
         "tablefeed.spark.char",
+        "tablefeed.spark.release",
         "tablefeed.spark.source",
         "tablefeed.spark.worker",
     ]

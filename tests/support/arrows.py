@@ -50,7 +50,7 @@ HOUSE: Mapping[str, Room] = {
         packages=_names("pyarrow orjson pyroaring sqlglot pandas"),
     ),
     "spark": Room(
-        rooms=_names("errors wording model log data feed"),
+        rooms=_names("_version errors wording model log data feed"),
         packages=_names("pyspark pyarrow prometheus_client opentelemetry openlineage"),
     ),
     "tablefeed": Room(rooms=_names("_version errors model feed"), packages=_names("pyarrow")),

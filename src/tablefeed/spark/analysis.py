@@ -6,10 +6,11 @@ The value goes to every process of a query, so this module imports nothing of th
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tablefeed.spark.char import CHAR_TYPE
+from tablefeed.spark.release import RELEASE, Release
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -27,9 +28,10 @@ class Analysis:
 
     `change_feed`: whether row changes are read; their rows have the change feed's columns after the table's. `columns`
     are the DataFrame's columns in order; None: all. `tracked`: whether the schema comes from the schema tracking log
-    instead of the table.
+    instead of the table. `release` is first, so that another version of tablefeed refuses the value.
     """
 
+    release: Release = field(default=RELEASE, init=False, repr=False)
     version: int
     schema_string: str
     change_feed: bool = False

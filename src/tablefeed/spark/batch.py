@@ -13,6 +13,8 @@ from tablefeed.feed.arguments import Bound
 from tablefeed.spark.options import bounds_of, parse_options, schema_given, table_path
 from tablefeed.spark.parsed_options import ParsedOptions
 from tablefeed.spark.partition import read_partition
+from tablefeed.spark.release import RELEASE
+from tablefeed.spark.worker import Begins
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from tablefeed.spark.analysis import Analysis
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(Begins, DataSourceReader):
     """Reads the version that the DataFrame was analysed with, whatever is committed since.
 
     It has no `pushFilters`, on purpose. Spark 4.2 and 4.3 keep the partitions planned for one query's filters with the
@@ -60,7 +62,7 @@ class BatchReader(DataSourceReader):
         else:
             start, end = self._bounds
             tasks = change_tasks(self._path, start=start, end=end, **chosen)
-        return [InputPartition(task) for task in tasks]
+        return [InputPartition((RELEASE, task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""

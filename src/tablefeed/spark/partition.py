@@ -1,4 +1,4 @@
-"""The rows of a partition, whose value is a `ScanTask`, in the Arrow schema that Spark expects."""
+"""The rows of a partition, whose value is `RELEASE` and a `ScanTask`, in the Arrow schema that Spark expects."""
 
 from __future__ import annotations
 
@@ -22,5 +22,6 @@ def read_partition(partition: InputPartition, schema: StructType) -> Iterator[pa
     A source without partitions gets one from Spark, with `value` None: it has no rows.
     """
     if partition.value is not None:
-        yield from read_task(partition.value, to_arrow_schema(schema, timezone="UTC"))
+        _release, task = partition.value
+        yield from read_task(task, to_arrow_schema(schema, timezone="UTC"))
     settle()

@@ -33,7 +33,7 @@ class StreamReader(Begins, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves the planner out: only the process that plans has one."""
-        return {name: value for name, value in self.__dict__.items() if name != "_planner"}
+        return {name: value for name, value in super().__getstate__().items() if name != "_planner"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restores the reader in a worker, as the first code of tablefeed in a task."""

@@ -36,6 +36,7 @@ from tablefeed.spark.options import (
     tracking_options,
 )
 from tablefeed.spark.parsed_options import ParsedOptions
+from tablefeed.spark.release import RELEASE
 from tablefeed.spark.worker import plan_without_pandas, write_json_without_blanks
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class StreamPlanner:
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Gives the files of a batch as tasks."""
         self._reads_from(self._offset(start))
-        return [InputPartition(task) for task in self._source.tasks(self._offset(start), self._offset(end))]
+        tasks = self._source.tasks(self._offset(start), self._offset(end))
+        return [InputPartition((RELEASE, task)) for task in tasks]
 
     def delivered(self, end: dict[str, object]) -> None:
         """Drops what was kept for batches before `end`, and reports the progress of the stream as a consumer.

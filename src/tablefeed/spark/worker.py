@@ -26,7 +26,9 @@ import stat
 import sys
 from contextlib import suppress
 from functools import cache
-from typing import Self
+from typing import Any, Self
+
+from tablefeed.spark.release import RELEASE
 
 LOG_LEVEL = "TABLEFEED_LOG_LEVEL"
 """The environment variable that names the level of tablefeed's logs in the processes of Spark."""
@@ -36,12 +38,17 @@ class Begins:
     """Makes the garbage collector ignore what Spark has imported, before an object of the class is made or unpickled.
 
     For the objects that Spark passes from process to process: what their methods and states need is imported later.
+    Another version of tablefeed refuses them.
     """
 
     def __new__(cls, *_args: object, **_options: object) -> Self:
         """Python calls this before it loads the state of a pickled object."""
         _begin()
         return super().__new__(cls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state for a process with the same version of tablefeed; another one refuses it."""
+        return {"_release": RELEASE, **self.__dict__}
 
 
 @cache
