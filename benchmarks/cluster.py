@@ -21,7 +21,7 @@ from benchmarks.source import Figure, as_markdown
 from benchmarks.turns import Sample, facts, keep, measured
 from cluster.drivers import ran
 from cluster.machines import standalone_cluster
-from cluster.packages import Packages
+from cluster.packages import Packages, Way
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("tablefeed", "pyspark", "pyarrow")
@@ -32,7 +32,10 @@ CORES = 2
 PASSES = 3
 """How often each batch runs in one session; the last counts, when the JVMs have compiled."""
 
-FILES, ROWS = 16, 4_000_000
+COMPILED = {"spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}
+"""The tests' executors compile less, because they live for seconds."""
+
+FILES, ROWS = 16, 2_000_000
 TASKS = 8
 
 _PLANNING = ("latestOffset", "getBatch", "queryPlanning")
@@ -65,17 +68,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one round on a small table; nothing is written")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the report goes")
     parser.add_argument("--scratch", type=Path, help="where tables are made and removed: 1 GB (the system's)")
-    parser.add_argument("--one", nargs=3, metavar=("WORKERS", "ROWS", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=4, metavar=("WORKERS", "ROWS", "FOLDER", "PYTHON"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(on_workers(int(given.one[0]), int(given.one[1]), Path(given.one[2]))))
+        count, rows, folder, python = given.one
+        print(json.dumps(on_workers(int(count), int(rows), Path(folder), Way(python=python))))
         return
     rows = ROWS // 20 if given.quick else ROWS
     samples: list[Sample] = []
     with TemporaryDirectory(prefix="tablefeed-bench-", dir=given.scratch) as scratch:
         workloads.write(Path(scratch) / "bulk", FILES, rows // FILES)
+        way = Packages(folder=Path(scratch) / "packages").installed
         for _ in range(1 if given.quick else given.rounds):
-            found = [measured("benchmarks.cluster", str(count), str(rows), scratch) for count in WORKERS]
+            found = [measured("benchmarks.cluster", str(count), str(rows), scratch, way.python) for count in WORKERS]
             samples.append(_with_shares({key: value for each in found for key, value in each.items()}))
     page = as_markdown(samples, rounds=len(samples), told=facts(PACKAGES), title="Workers", figures=FIGURES)
     if not given.quick:
@@ -83,14 +88,13 @@ def main() -> None:
     print(page)
 
 
-def on_workers(count: int, rows: int, folder: Path) -> Sample:
+def on_workers(count: int, rows: int, folder: Path, way: Way) -> Sample:
     """Reads and copies the bulk table on a new cluster with so many workers."""
-    with TemporaryDirectory(dir=folder) as made, standalone_cluster(Path(made), workers=count) as cluster:
-        packages = Packages(folder=Path(made) / "packages")
+    with TemporaryDirectory(dir=folder) as made, standalone_cluster(Path(made), workers=count, pinned=True) as cluster:
         targets = [Path(made) / f"copy-{number}" for number in range(PASSES)]
         jobs = [_job(folder, Path(made) / f"read-{number}", None) for number in range(PASSES)]
         jobs += [_job(folder, Path(made) / f"checkpoint-{target.name}", target) for target in targets]
-        told = ran(cluster, packages.installed, jobs)
+        told = ran(cluster, way, jobs, COMPILED)
         for each in told:
             if "error" in each:
                 raise SystemExit(each["error"])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.jobs import TOLD
-from cluster.machines import Cluster, spark_home
+from cluster.machines import Cluster
 from cluster.packages import Way
 from support.processes import kill_session
 from support.session import CONF
@@ -72,14 +72,14 @@ def started(cluster: Cluster, way: Way, jobs: Sequence[Job], conf: Mapping[str, 
         (folder / name).symlink_to(target)
     cores = {"spark.cores.max": str(len(cluster.workers))}
     settings = {**OF_A_CLUSTER, **cores, "spark.local.dir": str(folder / "local"), **(conf or {})}
-    command = [str(spark_home() / "bin" / "spark-submit"), "--master", cluster.url, *way.arguments]
+    command = [str(cluster.home / "bin" / "spark-submit"), "--master", cluster.url, *way.arguments]
     command += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     command += [str(Path(__file__).with_name("jobs.py")), json.dumps({"registers": way.registers, "jobs": jobs})]
     kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "LANG") if name in os.environ}
     environment = {
         **kept,
         "HOME": str(folder / "home"),
-        "SPARK_HOME": str(spark_home()),
+        "SPARK_HOME": str(cluster.home),
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": way.python,

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from support.object_stores import free_port
 from support.processes import kill_session
+from support.session import home_without_archives
 
 PATIENCE_S = 120
 MEMORY = "1g"
@@ -44,11 +45,18 @@ def can_hide() -> bool:
 _NAMESPACE = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount"]
 
 
-def spark_home() -> Path:
-    """The folder of the installed Spark, with the archives of Python modules that a download of Spark has too."""
+def _spark_home(scratch: Path) -> Path:
+    """Makes a SPARK_HOME of the installed Spark that brings PySpark, for machines on which only tablefeed is installed.
+
+    Where a download of Spark has archives of Python modules, this one has folders of the same modules, compiled.
+    """
     import pyspark
 
-    return Path(pyspark.__file__).parent
+    home = home_without_archives(scratch)
+    for archive in (home / "python" / "lib").iterdir():
+        package = archive.name.removesuffix(".zip").partition("-")[0]
+        (archive / package).symlink_to(Path(pyspark.__file__).parents[1] / package)
+    return home
 
 
 @dataclass(kw_only=True)
@@ -82,11 +90,16 @@ class Machine:
 
 @dataclass(kw_only=True)
 class Cluster:
-    """A master and its workers. `hidden` is the folder that no worker sees."""
+    """A master and its workers. `hidden` is the folder that no worker sees, `home` the SPARK_HOME of all machines.
+
+    `pinned`: a worker's processes share one core of this machine; workers take its cores in turn.
+    """
 
     folder: Path
+    home: Path
     hidden: Path
     url: str
+    pinned: bool = False
     workers: dict[str, Machine] = field(default_factory=dict)
 
     def start_workers(self, count: int) -> None:
@@ -103,7 +116,17 @@ class Cluster:
         # Each is a host of its own: Spark runs no second attempt of a task on the host of the first.
         host = f"127.0.0.{2 + number}"
         arguments = ["--cores", "1", "--memory", MEMORY, "--work-dir", str(work), "--webui-port", "0", self.url]
-        return _started(self.folder / name, "worker.Worker", arguments, host=host, hidden=self.hidden)
+        cores = sorted(os.sched_getaffinity(0))
+        before = ["taskset", "--cpu-list", str(cores[number % len(cores)])] if self.pinned else []
+        return _started(
+            self.folder / name,
+            "worker.Worker",
+            arguments,
+            home=self.home,
+            host=host,
+            hidden=self.hidden,
+            before=before,
+        )
 
     def worker_of(self, path: str) -> Machine:
         """The worker in whose folder `path` is."""
@@ -117,14 +140,15 @@ class Cluster:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, workers: int) -> Iterator[Cluster]:
+def standalone_cluster(folder: Path, *, workers: int, pinned: bool = False) -> Iterator[Cluster]:
     """Runs a master and `workers` workers until the block ends."""
     hidden = folder / "driver"
     hidden.mkdir()
+    home = _spark_home(folder)
     port = free_port()
     arguments = ["--port", str(port), "--webui-port", "0"]
-    master = _started(folder / "master", "master.Master", arguments, host="127.0.0.1", hidden=None)
-    cluster = Cluster(folder=folder, hidden=hidden, url=f"spark://127.0.0.1:{port}")
+    master = _started(folder / "master", "master.Master", arguments, home=home, host="127.0.0.1", hidden=None)
+    cluster = Cluster(folder=folder, home=home, hidden=hidden, url=f"spark://127.0.0.1:{port}", pinned=pinned)
     try:
         master.wait(_STARTED)
         cluster.start_workers(workers)
@@ -134,10 +158,19 @@ def standalone_cluster(folder: Path, *, workers: int) -> Iterator[Cluster]:
             machine.kill()
 
 
-def _started(folder: Path, kind: str, arguments: Sequence[str], *, host: str, hidden: Path | None) -> Machine:
+def _started(
+    folder: Path,
+    kind: str,
+    arguments: Sequence[str],
+    *,
+    home: Path,
+    host: str,
+    hidden: Path | None,
+    before: Sequence[str] = (),
+) -> Machine:
     for name in ("home", "local", "conf"):
         (folder / name).mkdir(parents=True)
-    command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
     command += ["--host", host, *arguments]
     if hidden is not None and can_hide():
         command = [*_NAMESPACE, "/bin/sh", "-c", _WITHOUT + _UNTIL_PARENT_ENDS, "sh", str(hidden), *command]
@@ -145,9 +178,9 @@ def _started(folder: Path, kind: str, arguments: Sequence[str], *, host: str, hi
         command = ["/bin/sh", "-c", _UNTIL_PARENT_ENDS, "sh", *command]
     with (folder / "log").open("wb") as log:
         leader = subprocess.Popen(
-            command,
+            [*before, *command],
             cwd=folder,
-            env=_environment(folder, host),
+            env=_environment(folder, home, host),
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -156,12 +189,12 @@ def _started(folder: Path, kind: str, arguments: Sequence[str], *, host: str, hi
     return Machine(name=folder.name, folder=folder, leader=leader)
 
 
-def _environment(folder: Path, host: str) -> Mapping[str, str]:
+def _environment(folder: Path, home: Path, host: str) -> Mapping[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "LANG") if name in os.environ}
     return {
         **kept,
         "HOME": str(folder / "home"),
-        "SPARK_HOME": str(spark_home()),
+        "SPARK_HOME": str(home),
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_IP": host,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.drivers import ran, started
+from cluster.drivers import PATIENCE_S, ran, started
 from cluster.gate import Gate, Visit
 from cluster.lake import APPLIES, Lake
 from cluster.machines import Cluster
@@ -129,3 +129,35 @@ def test_rows_arrive_once_while_executors_come_and_go(cluster: Cluster, installe
     assert len({visit.cwd for visit in gate.visits}) > 2, "others came for the second query"
     for name, job in (("copy", told[0]), ("changes", told[2])):
         assert_once(lake, name, job["query"], expected[name])
+
+
+def test_the_rows_of_a_driver_that_dies_arrive_once(cluster: Cluster, installed: Way, lake: Lake, gate: Gate) -> None:
+    """One dies in mid-batch, and its tasks go on; the next one when its commit is on the store, before it knows."""
+    expected = some_tables(lake)["copy"]
+    job = job_of(lake, "copy")
+    gate.opens = lambda visit, visits: visit == visits[0]
+    first = started(cluster, installed, [job])
+    try:
+        gate.wait_for(lambda visits: len(visits) > 2)
+    finally:
+        first.kill()
+    gate.release()
+    second = started(cluster, installed, [job])
+
+    def dies_at(request: str) -> bool:
+        if not (request.startswith("PUT") and "/copy/_delta_log/00000000000000000001.json" in request):
+            return False
+        second.kill()
+        return True
+
+    lake.store.loses = dies_at
+    try:
+        second.process.wait(PATIENCE_S)
+    finally:
+        second.kill()
+    lake.store.loses = lambda _: False
+    [told] = ran(cluster, installed, [job])
+
+    assert told.get("error") is None
+    assert len(lake.batches("copy", told["query"])) > 1
+    assert_once(lake, "copy", told["query"], expected)
