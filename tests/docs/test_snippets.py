@@ -1,0 +1,98 @@
+"""Every snippet of README and docs does what its page says: its blocks run in their order, in an empty folder.
+
+- `python` blocks run in one namespace, whose `spark` is a session. `bash` blocks run in a shell.
+- A block with a title becomes the file of that name.
+- A `text` block after another is what that one prints.
+- Blocks of other languages, and those without one, are not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+import tablefeed
+from docs.setups import NOT_RUN, SETUPS, Setup
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^( *)```(\w*)(?: title=\"([^\"]*)\")?\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+RUN = ("python", "bash")
+
+
+class Block(NamedTuple):
+    language: str
+    title: str
+    text: str
+
+
+def blocks(page: str, setup: Setup) -> Iterator[Block]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for old, new in setup.replaced.items():
+        assert old in text, f"{page} no longer has {old!r}"
+        text = text.replace(old, new)
+    for _, language, title, body in BLOCK.findall(text):
+        yield Block(language, title, body)
+
+
+def in_folder(text: str, folder: Path) -> str:
+    return re.sub(r"(?:s3:/)?(?<!\w)/lake(?=/)", f"{folder}/lake", text)
+
+
+PAGES = [
+    name
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if (name := path.relative_to(ROOT).as_posix()) not in NOT_RUN
+    and any(block.language in RUN and not block.title for block in blocks(name, SETUPS.get(name, Setup())))
+]
+
+
+def shell(text: str, folder: Path) -> str:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(Path(tablefeed.__file__).parents[1]),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = ["bash", "-euo", "pipefail", "-c", text]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    log = folder / "spark.log"
+    assert done.returncode == 0, done.stdout + done.stderr + (log.read_text()[-3000:] if log.exists() else "")
+    return done.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", PAGES)
+def test_the_snippets_of_a_page_do_what_it_says(
+    page: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    setup = SETUPS.get(page, Setup())
+    namespace = {"spark": spark, "__name__": "__main__"}
+    exec(in_folder(setup.code, tmp_path), namespace)  # noqa: S102 - a setup of ours
+    printed = ""
+    for block in blocks(page, setup):
+        text = in_folder(block.text, tmp_path)
+        if block.title:
+            Path(block.title).write_text(text)
+        elif block.language == "bash":
+            printed = shell(text, tmp_path)
+        elif block.language == "python":
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(text, page, "exec"), namespace)  # noqa: S102 - a page of ours
+            printed = out.getvalue()
+        elif block.language == "text":
+            assert printed == block.text
+    for query in spark.streams.active:
+        query.processAllAvailable()
+        query.stop()
