@@ -1,4 +1,4 @@
-"""docs/reference/errors.md names every error and every class of Delta-Spark that the sources raise, and no other."""
+"""The pages on errors name every error and every class of Delta-Spark that the sources raise, and no other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.pages import page
 from tablefeed import errors
 
 ROOT = Path(__file__).parents[2]
-PAGE = page("errors.md")
+PAGE = page("errors.md") + page("errors-tables.md")
 CLASS = r"\b(?:DELTA|DIFFERENT_DELTA)_[A-Z_]+\b"
 ONLY_KINDS = {"TablefeedError", "FeedError", "_LocatedError"}
 """Never raised themselves."""

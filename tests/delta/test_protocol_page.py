@@ -39,7 +39,7 @@ def test_the_features_have_the_rules_of_the_gate() -> None:
 
 
 def test_each_feature_that_is_not_handled_has_its_reason() -> None:
-    section = page("proof.md").partition("## What is refused, and why")[2].partition("\n## ")[0]
+    section = page("proof-inputs.md").partition("## What is refused, and why")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
 
     named = {name for row in rows for name in re.findall(r"`(\w[\w-]*)`", row)}

@@ -55,7 +55,7 @@ SETUPS = {
         replaced=first_commit("/lake/orders"),
     ),
     "docs/index.md": Setup(code=ORDERS + "orders('/lake/orders')"),
-    "docs/explanation/exactly-once.md": Setup(
+    "docs/how-to/bad-rows.md": Setup(
         code=ORDERS
         + "orders('/lake/orders')\norders('/lake/events')\nc = '/lake/_checkpoints/bad'\n"
         + "events = spark.readStream.format('tablefeed').load('/lake/events')"
@@ -88,16 +88,18 @@ SETUPS = {
         replaced={"/backup/": "/lake/backup/", **first_commit("s3://lake/orders")},
     ),
     "docs/how-to/row-changes.md": Setup(
+        code=ORDERS + "orders('/lake/orders')\nrows = pa.table({'id': [1], 'op': ['u'], 'price': [2.0]})"
+    ),
+    "docs/how-to/apply-changes.md": Setup(
         code=ORDERS
-        + "from dataclasses import dataclass\n"
         + "for name in ('orders', 'orders_copy', 'snapshots', 'snapshots_2'):\n    orders(f'/lake/{name}')\n"
-        + "rows = pa.table({'id': [1], 'op': ['u'], 'price': [2.0]})\n"
+        + "rows = rows_of(1, 2)\n"
         + "events = pa.table({'id': [1], 'price': [3.0], 'ts': [2], 'op': ['u']})\n"
         + "tablefeed.append('/lake/order_events', events)\n"
         + "def next_snapshot(latest):\n"
         + "    return None if latest else (spark.read.format('tablefeed').load('/lake/orders'), 1)\n",
         replaced={
-            '"/lake/orders", (rows, 7)': '"/lake/snapshots", (rows_of(1, 2), 7)',
+            '"/lake/orders", (rows, 7)': '"/lake/snapshots", (rows, 7)',
             'next_snapshot, "/lake/orders"': 'next_snapshot, "/lake/snapshots_2"',
             '"/checkpoints/orders")\n    .start': '"/checkpoints/orders_2")\n    .start',
             "/checkpoints/": "/lake/_checkpoints/",

@@ -22,7 +22,7 @@ from tablefeed.cli.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "build" / "pages"
-LOOKED_AT = ("", "reference/options/", "reference/api/", "how-to/row-changes/")
+LOOKED_AT = ("", "tutorial/first-pipeline/", "reference/options/", "reference/api/", "how-to/row-changes/")
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +102,9 @@ def test_a_page_fits_a_desk_and_a_phone_in_light_and_dark(name: str, browser: Br
         browser.screenshot(PICTURES / f"site-{Path(name).name or 'home'}-{view}.png")
 
         assert browser.value("document.documentElement.scrollWidth") == width, view
+
+
+def test_no_page_of_docs_is_longer_than_250_lines() -> None:
+    pages = (ROOT / "docs").rglob("*.md")
+
+    assert [path.name for path in pages if len(path.read_text(encoding="utf-8").splitlines()) > 250] == []

@@ -522,7 +522,7 @@ STREAM_WRITE: tuple[OptionSpec, ...] = (
         location,
         doc="A table for rows that do not cast to the table's types or that break NOT NULL, a CHECK constraint, a "
         "generated column or a length. They go there, each once, with the reason, and the batch is committed "
-        "without them ([exactly-once.md](../explanation/exactly-once.md#rows-that-break-a-rule)). The first such row "
+        "without them ([bad-rows.md](../how-to/bad-rows.md)). The first such row "
         "makes the table. Only in append mode, and only for Delta tables. Unset: such a row fails the batch.",
     ),
 )
@@ -564,7 +564,7 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
         "keys",
         columns,
         doc="The columns that identify a row. With this option the rows of the DataFrame are change events, which are "
-        "applied to the table as `tablefeed.apply_changes` does ([row-changes.md](../how-to/row-changes.md)). The "
+        "applied to the table as `tablefeed.apply_changes` does ([apply-changes.md](../how-to/apply-changes.md)). The "
         "table must exist.",
     ),
     OptionSpec(

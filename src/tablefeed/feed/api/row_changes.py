@@ -174,7 +174,7 @@ def apply_changes(
       that of Spark's `changes()`, "debezium" for Debezium's events, in columns or as JSON text in a column `value`.
 
     The state of earlier events is in files that a metadata domain of the log names, so the table needs the feature
-    `domainMetadata`. See docs/how-to/row-changes.md. `app_id`, `txn_version`: see `append`. Raises TableError,
+    `domainMetadata`. See docs/how-to/apply-changes.md. `app_id`, `txn_version`: see `append`. Raises TableError,
     ConflictError, CommitUnknownError, OptionError.
     """
     asked, txn = asking(locals()), txn_of(app_id, txn_version)
