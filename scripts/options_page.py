@@ -27,7 +27,7 @@ _TITLES = {
 _INTRODUCTION = f"""\
 # Options
 
-Made by `python scripts/options_page.py` from the tables that parse the options: change those, not this page.
+<!-- Made by `python scripts/options_page.py` from the tables that parse the options: change those, not this page. -->
 
 Names and defaults are Delta-Spark's if it has the option. Names are matched in any case, and values are text. A name
 that is not on this page is refused, and the error suggests the nearest one. `{STORAGE_PREFIX}<key>` goes to the store

@@ -102,6 +102,7 @@ def test_a_page_fits_a_desk_and_a_phone_in_light_and_dark(name: str, browser: Br
         browser.screenshot(PICTURES / f"site-{Path(name).name or 'home'}-{view}.png")
 
         assert browser.value("document.documentElement.scrollWidth") == width, view
+        assert browser.value("document.body.dataset.mdColorScheme") == ("slate" if dark else "default")
 
 
 def test_no_page_of_docs_is_longer_than_250_lines() -> None:

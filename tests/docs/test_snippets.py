@@ -71,6 +71,7 @@ def shell(text: str, folder: Path) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.one_spark
 @pytest.mark.timeout(600)  # the tutorial starts Spark three times
 @pytest.mark.parametrize("page", PAGES)
 def test_the_snippets_of_a_page_do_what_it_says(
