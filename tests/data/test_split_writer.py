@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import resource
 import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from support.corpus_splits import Kept, all_written, read, written
 from support.split_indexes import files_of, hotcache_of, terms_of
 from tablefeed.data.split_writer import SplitLayout, write_splits
-from tablefeed.errors import InvalidRowsError, StoreConfigError, UnsupportedFeatureError
+from tablefeed.errors import InvalidRowsError, StoreConfigError, StoreError, UnsupportedFeatureError
 from tablefeed.indextables.log.schema_registry import doc_mapping_hash
 from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts
 from tablefeed.model.split import Split
@@ -128,6 +129,16 @@ def test_nan_and_the_negative_zero_come_back_as_themselves() -> None:
 
     assert repr(found["d"].to_pylist()) == "[nan, -0.0, inf]"
     assert repr([each["x"] for each in found["st"].to_pylist()]) == "[nan, -0.0, inf]"
+
+
+def test_where_the_temporary_folder_has_no_room_the_error_says_what_to_do() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_024, hard))
+    try:
+        with pytest.raises(StoreError, match="free space there, or set TMPDIR"):
+            written(pa.table({"id": list(range(1_000))}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_null_an_empty_value_and_a_null_inside_of_one_are_three_things() -> None:

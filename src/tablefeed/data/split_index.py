@@ -74,10 +74,11 @@ def index_rows(rows: pa.Table, indexing: Indexing, *, name: str) -> Index:
         # Tantivy deletes files in its own threads, some of them later than this cleanup.
         with tempfile.TemporaryDirectory(prefix="tablefeed-", ignore_cleanup_errors=True) as folder:
             found = _written(tantivy, Path(folder), listed, columns)
-    except OSError as error:
-        raise StoreError(f"A split of {TABLE} cannot be made in the temporary folder: {error}.") from error
-    except ValueError as error:  # how the wheel raises Tantivy's errors
-        raise StoreError(f"A split of {TABLE} cannot be made: tantivy says {error}.") from error
+    except (OSError, ValueError) as error:  # the second is how the wheel raises Tantivy's errors
+        raise StoreError(
+            f"A split of {TABLE} cannot be made in the temporary folder: {error}. If its disk is full, free space "
+            "there, or set TMPDIR to a folder with more."
+        ) from error
     samples = {c.name: [each for each in c.values[:_SAMPLE] if each is not None] for c in columns if c.is_object}
     return Index(files=_renamed(found, listed, rows.num_rows, name), objects=samples)
 
