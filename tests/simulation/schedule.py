@@ -97,7 +97,7 @@ def schedule_of(seed: int) -> Schedule:
         properties=keeps,
         vectors=chance.random() < 0.5,
         skew_ms=chance.choice([0, 0, -20_000, 20_000]),
-        steps=tuple(_step(chance, tables, theme, disturbed) for _ in range(chance.randint(5, 12))),
+        steps=tuple(_step(chance, tables, THEMES[theme], disturbed) for _ in range(chance.randint(5, 12))),
     )
 
 
@@ -116,8 +116,34 @@ THEMES: Mapping[str, Mapping[str, int]] = {
 """How often a step is of which kind. Copies, tears and the like are of one table."""
 
 
-def _step(chance: random.Random, tables: Sequence[str], theme: str, disturbed: str) -> Step:
-    what = chance.choices([*THEMES[theme]], [*THEMES[theme].values()])[0]
+AIMED: Mapping[str, Mapping[str, int]] = {
+    "late": {"write": 40, "upkeep": 8, "check": 14, "clean": 22, "jump": 16},
+    "torn": {"write": 34, "tear": 12, "check": 12, "clean": 24, "jump": 18},
+}
+"""The same for schedules whose steps pause for long, and fail, only where they touch the log."""
+
+
+def schedule_aimed(seed: int) -> Schedule:
+    """Makes up a schedule whose steps pause and fail only where they list or change the log, and pause for longer."""
+    schedule, chance = schedule_of(seed), random.Random(f"aimed {seed}")  # noqa: S311 - no secret
+    weights, disturbed = AIMED[chance.choice([*AIMED])], chance.choice(schedule.tables)
+    steps = [_step(chance, schedule.tables, weights, disturbed) for _ in range(chance.randint(7, 14))]
+    strikes = [() if step.who in ("clock", "operator") else _at_the_log(chance) for step in steps]
+    aimed = (replace(step, strikes=found) for step, found in zip(steps, strikes, strict=True))
+    return replace(schedule, steps=tuple(aimed))
+
+
+def _at_the_log(chance: random.Random) -> tuple[Strike, ...]:
+    found = []
+    if chance.random() < 0.4:
+        found.append(Strike(kind=chance.choice([2, 4, 8, 12]), calls="log", at=chance.randint(1, 4)))
+    if chance.random() < 0.15:
+        found.append(Strike(kind=chance.choice(FAULTS), calls="log", at=chance.randint(1, 4)))
+    return tuple(found)
+
+
+def _step(chance: random.Random, tables: Sequence[str], weights: Mapping[str, int], disturbed: str) -> Step:
+    what = chance.choices([*weights], [*weights.values()])[0]
     table = chance.choice(tables)
     match what:
         case "jump":

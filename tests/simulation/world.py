@@ -31,8 +31,9 @@ BEGIN_MS = 1_700_000_000_000
 COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
 
 FaultKind = Literal["fail", "lose", "down", "late", "repeat", "short", "die", "die after"]
-Calls = Literal["any", "ask", "effect"]
-"""Which calls are counted: all, those that only ask, or those that change something."""
+Calls = Literal["any", "ask", "effect", "log"]
+"""Which calls are counted: all, those that only ask, those that change something, or those that list or change the log.
+"""
 
 EFFECTS = frozenset({"put_if_absent", "create", "publish", "replace", "delete"})
 
@@ -299,7 +300,7 @@ class Running:
         self.wakes_at = 0
         self.is_done = False
         self._work, self._strikes = work, strikes
-        self._counts: dict[Calls, int] = {"any": 0, "ask": 0, "effect": 0}
+        self._counts: dict[Calls, int] = {"any": 0, "ask": 0, "effect": 0, "log": 0}
         self._down = 0
         self._error: BaseException | None = None
         self._thread: _Thread | None = None
@@ -320,7 +321,10 @@ class Running:
 
     def at_call(self, operation: str, name: str) -> FaultKind | None:
         """Gives what happens at this call, after others have run if the step pauses here."""
-        kinds: tuple[Calls, Calls] = ("any", "effect" if operation in EFFECTS else "ask")
+        is_effect = operation in EFFECTS
+        kinds: list[Calls] = ["any", "effect" if is_effect else "ask"]
+        if name.startswith("_delta_log") and (is_effect or operation == "list"):
+            kinds.append("log")
         for kind in kinds:
             self._counts[kind] += 1
         self.world.trace.append(f"  {self.process.name}{self.process.life} {operation} {name}")
