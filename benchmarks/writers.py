@@ -13,6 +13,8 @@ import math
 import multiprocessing
 import shutil
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures.process import ProcessPoolExecutor
@@ -83,6 +85,9 @@ FIGURES = (
     Figure(key="anew_50th_ms", text="tablefeed: the 50th commit, the log opened anew each time", unit="ms"),
     Figure(key="anew_5000th_ms", text="tablefeed: the 5,000th commit, likewise", unit="ms"),
     Figure(key="anew_growth", text="tablefeed: the one over the other", unit="times", goal=AtMost(bound=1.1)),
+    Figure(key="process_50th_ms", text="tablefeed: a process that makes the 50th commit, start to end", unit="ms"),
+    Figure(key="process_5000th_ms", text="tablefeed: one that makes the 5,000th, likewise", unit="ms"),
+    Figure(key="process_growth", text="tablefeed: the one over the other", unit="times", goal=AtMost(bound=1.1)),
     Figure(key="young_ms", text="tablefeed: an append to a new table, back to back, median", unit="ms"),
     Figure(key="old_ms", text="the same, to a table that had 5,000 from this process", unit="ms"),
     Figure(key="old_growth", text="the old over the new", unit="times", goal=AtMost(bound=1.1)),
@@ -136,6 +141,19 @@ def anew(table: Path) -> object:
     """The same by a process that forgets what it saw of the table."""
     known_state._known.clear()  # noqa: SLF001 - as a process that was just started; nobody else needs to forget
     return tablefeed.append(table, ROWS)
+
+
+def in_a_process(table: Path) -> object:
+    """The same by a process of its own, from its start to its end."""
+    return subprocess.run([sys.executable, "-c", _PROGRAM, str(table)], check=True)
+
+
+_PROGRAM = """
+import sys
+import pyarrow as pa
+import tablefeed
+tablefeed.append(sys.argv[1], pa.table({"id": range(100), "name": [f"name {n}" for n in range(100)]}))
+"""
 
 
 def by_delta_rs(table: Path) -> object:
@@ -277,6 +295,7 @@ def _timed(append: Append, table: Path) -> float:
 MEASURES: dict[str, Callable[[Path], Sample]] = {
     "growth": lambda folder: growth("ours", by_tablefeed, folder),
     "growth-anew": lambda folder: growth("anew", anew, folder),
+    "growth-process": lambda folder: growth("process", in_a_process, folder),
     "back-to-back": back_to_back,
     "growth-delta-rs": lambda folder: growth("delta_rs", by_delta_rs, folder),
     "spread": lambda folder: spread("ours", by_tablefeed, folder),
