@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from support.split_bytes import U64, Document, Raw, document, vint
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
 from tablefeed.indextables.split.doc_store import Documents
-from tablefeed.indextables.split.gather import PADDING
 from tablefeed.indextables.split.nested import MOST_LEVELS, Code, Instant
 from tablefeed.indextables.split.shapes import Key, Wanted
 from tablefeed.indextables.split.walk import read_pieces
 
 
 def run_of(encoded: list[bytes]) -> Documents:
-    return Documents(data=b"".join([*encoded, PADDING]), ends=array("q", accumulate(map(len, encoded))))
+    return Documents(data=b"".join(encoded), ends=array("q", accumulate(map(len, encoded))))
 
 
 AS_IT_IS = pa.int64()

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError
-from tablefeed.indextables.split.gather import PADDING
 from tablefeed.indextables.split.tantivy_file import split_marks, vint
 
 Read = Callable[[int, int], bytes]
@@ -110,7 +109,7 @@ def exactly(read: Read, offset: int, length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documents:
-    """Documents one after the other, and `PADDING` after them, in `data`: document `i` ends before the byte `ends[i]`.
+    """Documents one after the other in `data`: document `i` ends before the byte `ends[i]`.
 
     `ends` (64-bit integers) is in ascending order.
     """
@@ -142,7 +141,7 @@ def unpacked(store: DocStore, blocks: range, packed: bytes) -> Iterator[Document
         raw.append(block[:base])
         size += base
         if size >= _BYTES_AT_ONCE or i == blocks[-1]:
-            yield Documents(data=b"".join([*raw, PADDING]), ends=ends)
+            yield Documents(data=b"".join(raw), ends=ends)
             raw, ends, size = [], array("q"), 0
 
 

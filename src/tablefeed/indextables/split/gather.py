@@ -13,12 +13,9 @@ import pyarrow.compute as pc
 
 from tablefeed.indextables.split.damage import DamagedSplitError
 
-PADDING = bytes(16)
-"""Follows the data: a word is read with one or two of the words in which it lies."""
-
 
 class Places:
-    """Reads values at positions of `data`, which ends with `PADDING`.
+    """Reads values at positions of `data`.
 
     For a position outside of `data` the result is undefined, or an error of Arrow.
     """
@@ -26,20 +23,11 @@ class Places:
     def __init__(self, data: bytes) -> None:
         self._data = pa.py_buffer(data)
         self._bytes = pa.Array.from_buffers(pa.uint8(), len(data), [None, self._data])
-        self._words = pa.Array.from_buffers(pa.uint64(), len(data) // 8, [None, self._data])
+        self._even = counting(0, step=2)
 
     def bytes(self, begins: pa.Int64Array) -> pa.UInt8Array:
         """The bytes at `begins`."""
         return self._bytes.take(begins)
-
-    def words(self, begins: pa.Int64Array) -> pa.UInt64Array:
-        """The eight bytes from each of `begins` on, as a little-endian number."""
-        # One word of the data has the low bytes, and the next one the others; those are none where both are the same.
-        index = pc.shift_right(begins, 3)
-        skipped = pc.shift_left(pc.bit_wise_and(begins, 7), 3).cast(pa.uint64(), safe=False)
-        low, high = self._words.take(index), self._words.take(pc.add(index, 1))
-        left = pc.subtract(_SEVEN_BYTES, skipped)
-        return pc.bit_wise_or(pc.shift_right(low, skipped), pc.shift_left(pc.shift_left(high, _ONE_BYTE), left))
 
     def slices(self, begins: pa.Int64Array, ends: pa.Int64Array) -> pa.BinaryArray:
         """The bytes from each of `begins` to before the corresponding one of `ends`."""
@@ -50,14 +38,14 @@ class Places:
             return pa.array([], pa.binary())
         offsets = pc.add(begins, pc.shift_left(ends, 32)).buffers()[1]
         both = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, offsets, self._data])
-        return both.take(counting(count, step=2))
+        if len(self._even) < count:
+            self._even = counting(count, step=2)
+        return both.take(self._even.slice(0, count))
 
     def fixed(self, begins: pa.Int64Array, kind: pa.DataType) -> pa.Array:
         """The values of `kind`, a little-endian number or bytes of a fixed width, at `begins`."""
         if kind.bit_width == 8:
             return self.bytes(begins).view(kind)
-        if kind.bit_width == 64:
-            return self.words(begins).view(kind)
         found = self.slices(begins, pc.add(begins, kind.bit_width // 8))
         return pa.Array.from_buffers(kind, len(found), [None, _contiguous(found)])
 
@@ -91,7 +79,6 @@ class Places:
         return value, ends, more if pc.any(more).as_py() else None
 
 
-_ONE_BYTE, _SEVEN_BYTES = pa.scalar(8, pa.uint64()), pa.scalar(56, pa.uint64())
 _LOW_BITS, _TOP_BIT = pa.scalar(127, pa.uint8()), pa.scalar(128, pa.uint8())
 
 

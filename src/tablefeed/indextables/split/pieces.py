@@ -82,7 +82,8 @@ def in_places(pieces: Sequence[Piece], values: Sequence[pa.Array], kind: pa.Data
 
 def is_repeated(numbers: pa.Int64Array) -> bool:
     """Whether two of `numbers` are equal."""
-    return _repeats(_sorted(numbers)[0])
+    is_ascending = pc.all(pc.greater(numbers.slice(1), numbers.slice(0, max(0, len(numbers) - 1)))).as_py()
+    return not is_ascending and _repeats(_sorted(numbers)[0])
 
 
 def _sorted(numbers: pa.Int64Array) -> tuple[pa.Int64Array, pa.UInt64Array]:

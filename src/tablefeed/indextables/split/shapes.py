@@ -91,7 +91,7 @@ def shape_of(code: Code, kind: pa.DataType | None) -> Shape | None:
 
 
 _HEAD_BYTES = 5  # 32 bits for the field, and the type code
-_HEAD_MASK = pa.scalar((1 << 8 * _HEAD_BYTES) - 1, pa.uint64())
+_HEAD = pa.binary(_HEAD_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,10 @@ class DocumentShape:
     def heads(self, places: Places, at: pa.Int64Array, limits: pa.Int64Array) -> Heads:  # noqa: D102 - see Shape
         bodies = pc.add(at, _HEAD_BYTES)
         expect_at_most(bodies, limits)
-        return Heads(bodies, pc.bit_wise_and(places.words(at), _HEAD_MASK))
+        return Heads(bodies, places.fixed(at, _HEAD))
 
     def parse(self, head: Any) -> tuple[Key, int]:  # noqa: D102
-        code, field = divmod(head, 1 << 32)
+        code, field = head[-1], int.from_bytes(head[:-1], "little")
         if field >= self.field_count:
             raise DamagedSplitError(f"has a document with a value of field {field}, of {self.field_count}")
         return field, code
