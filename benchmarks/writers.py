@@ -15,6 +15,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures.process import ProcessPoolExecutor
@@ -238,7 +239,7 @@ def crowd(who: str, append: Append, folder: Path, *, peers: int = 0, each: int =
     _make(table, 1)
     spawn = multiprocessing.get_context("spawn")
     together = spawn.Barrier(WRITERS + peers)
-    with ProcessPoolExecutor(WRITERS + peers, spawn, initializer=together.wait) as pool:
+    with ProcessPoolExecutor(WRITERS + peers, spawn, initializer=_ready, initargs=(together, folder)) as pool:
         beside = [pool.submit(_commits, by_delta_rs, table, each) for _ in range(peers)]
         ended = [future.result() for future in [pool.submit(_commits, append, table, each) for _ in range(WRITERS)]]
         for future in beside:
@@ -254,6 +255,15 @@ def crowd(who: str, append: Append, folder: Path, *, peers: int = 0, each: int =
         f"{who}_crowd_most_ms": taken[-1],
         f"{who}_crowd_lost": sum(lost for _, lost, _, _ in ended) / len(taken),
     }
+
+
+def _ready(together: threading.Barrier, folder: Path) -> None:
+    """Appends to a table that nobody else writes, so that everything is imported, and waits for the others."""
+    for append in (by_tablefeed, by_delta_rs):
+        with TemporaryDirectory(dir=folder) as table:
+            append(Path(table))
+    wait_until_done()
+    together.wait()
 
 
 class _Lost(logging.Handler):
