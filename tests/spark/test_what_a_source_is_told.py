@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_the_process_that_plans_a_stream_loads_no_pandas(spark: SparkSession, tm
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
         query.processAllAvailable()
-        loaded = [libraries_of(process) for process in Path("/proc").glob("[0-9]*") if PLANNING in command_of(process)]
+        loaded = [_text(process / "maps") for process in processes_of_this_jvm() if is_planner(process)]
     finally:
         query.stop()
 
@@ -82,12 +83,19 @@ def test_the_process_that_plans_a_stream_loads_no_pandas(spark: SparkSession, tm
     assert not [libraries for libraries in loaded if "/pandas/" in libraries]
 
 
-def command_of(process: Path) -> str:
-    return _text(process / "cmdline")
+def processes_of_this_jvm() -> list[Path]:
+    """The folders in /proc of the processes that a child of this process started."""
+    parents = {process.name: parent_of(process) for process in Path("/proc").glob("[0-9]*")}
+    return [Path("/proc", pid) for pid, parent in parents.items() if parents.get(parent) == str(os.getpid())]
 
 
-def libraries_of(process: Path) -> str:
-    return _text(process / "maps")
+def parent_of(process: Path) -> str:
+    lines = [line.split() for line in _text(process / "status").splitlines() if line.startswith("PPid:")]
+    return lines[0][1] if lines else ""
+
+
+def is_planner(process: Path) -> bool:
+    return PLANNING in _text(process / "cmdline")
 
 
 def _text(file: Path) -> str:
