@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from feed.stream.test_source_gaps import Clock
-from support.faulty_store import FaultyStore
+from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
 from tablefeed.errors import LogError, OffsetError, TableNotFoundError
 from tablefeed.feed.snapshot.bounds import read_commits
@@ -200,3 +200,28 @@ def test_a_state_is_not_brought_up_to_date_with_the_commits_of_another_table() -
     newest = log.advance(known)
 
     assert (newest.version, newest.metadata.table_id) == (2, OTHER)
+
+
+# --- a table that is replaced while it is loaded ----------------------------------------------------------------------
+
+
+def test_a_table_that_is_replaced_between_its_commit_and_the_time_of_its_file_is_loaded_anew() -> None:
+    store = a_store()
+    a_log(store, v0=[protocol(), metadata()], v1=[add("a")])
+    replaced = Fault(operation="stat", hook=lambda: made_again(store, newest=1))
+
+    snapshot = log_of(FaultyStore(store, faults=[replaced])).load()
+
+    assert snapshot.metadata.table_id == OTHER
+    assert snapshot.head == store.stat(commit_path(1))
+
+
+def test_a_table_that_is_replaced_while_newer_commits_are_read_is_loaded_anew() -> None:
+    store = a_store()
+    begun = a_log(store, v0=[protocol(), metadata()]).load()
+    put(store, 1, [add("a")])
+    replaced = Fault(operation="stat", at=2, hook=lambda: made_again(store, newest=1))
+
+    snapshot = log_of(FaultyStore(store, faults=[replaced])).advance(begun)
+
+    assert snapshot.metadata.table_id == OTHER

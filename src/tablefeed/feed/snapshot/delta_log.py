@@ -24,7 +24,7 @@ from tablefeed.errors import (
     naming_its_table,
 )
 from tablefeed.feed.snapshot.next_best import NextBest
-from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, passed_over
+from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, is_as_listed, passed_over
 from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, required_facts
 from tablefeed.log.facts import fold
 from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoints
@@ -125,17 +125,24 @@ class DeltaLog(TablePlace):
         return self._load(version, SegmentReader(self.store).facts_and_files)
 
     def _load(
-        self, version: Version | None, read: Callable[[LogSegment], tuple[Facts, Reading | None]]
+        self,
+        version: Version | None,
+        read: Callable[[LogSegment], tuple[Facts, Reading | None]],
+        *,
+        is_first_try: bool = True,
     ) -> DeltaSnapshot:
         kept, segments = self._listed, self.segments(version)
         try:
-            at, (facts, reading) = segments.read(lambda segment: (segment.version, read(segment)))
+            segment, (facts, reading) = segments.read(lambda segment: (segment, read(segment)))
         except ObjectNotFoundError:
             if kept is None:
                 raise
             self._listed = None  # a file of it is gone: the listing says what the log has now
             return self._load(version, read)
-        snapshot = self.snapshot(at, facts, unreadable=segments.without, reading=reading)
+        snapshot = self.snapshot(segment.version, facts, unreadable=segments.without, reading=reading)
+        if is_first_try and not _is_listed(snapshot.head, segment):
+            self._listed = None  # the table was replaced since the listing: these facts may be those of another one
+            return self._load(version, read, is_first_try=False)
         if self.knows_ratified and version is None:  # an earlier version may be from before the catalog managed them
             with naming(self.url):
                 features.check_managed(snapshot.protocol)
@@ -217,11 +224,13 @@ class DeltaLog(TablePlace):
         newer: list[Commit] = []
         while (commit := self.commit_facts(Version(snapshot.version + len(newer) + 1))) is not None:
             newer.append(commit)
-        if self.head(snapshot.version) != snapshot.head:  # checked last: commits read before are of this table
+        head = self.head(newer[-1].version) if newer else None
+        if self.head(snapshot.version) != snapshot.head:  # checked last: what was asked before is of this table
             return self.load()
         if not newer:
             return snapshot
-        return self.snapshot(newer[-1].version, fold(snapshot.facts, newer), unreadable=snapshot.unreadable)
+        facts = fold(snapshot.facts, newer)
+        return self.snapshot(newer[-1].version, facts, unreadable=snapshot.unreadable, head=head)
 
     @naming_its_table
     def snapshot(
@@ -285,6 +294,12 @@ class DeltaLog(TablePlace):
                 "after its first commit"
             )
         return TableNotFoundError(f"There is no Delta table at {self.url}: {why}.", url=self.url)
+
+
+def _is_listed(head: Entry | None, segment: LogSegment) -> bool:
+    """Whether `head` is the file that was listed as the segment's newest commit; also where either is not known."""
+    newest = next((file for file in segment.commits[-1:] if file.version == segment.version), None)
+    return head is None or newest is None or is_as_listed(head, newest)
 
 
 def _log_files(entries: Iterable[Entry]) -> list[LogFile]:
