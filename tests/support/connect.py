@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 120
 
-_STARTED = re.compile(r"Spark Connect server started at: \S*:(\d+)")
+STARTED = re.compile(r"Spark Connect server started at: \S*:(\d+)")
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def _keep(lines: IO[str], log: Path, port: queue.Queue[str | None]) -> None:
     with log.open("w", encoding="utf-8") as file:
         for line in lines:
             file.write(line)
-            if found := _STARTED.search(line):
+            if found := STARTED.search(line):
                 port.put(found[1])
     port.put(None)
 
