@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo docs package test test-unit simulate fuzz windows mutants test-stores test-page test-spark test-streams test-cluster test-peer test-all bench lint format venv peer clean
+.PHONY: help demo new-user docs package test test-unit simulate fuzz windows mutants test-stores test-page test-spark test-streams test-cluster test-peer test-all bench lint format venv peer clean
 
 VENV := .venv
 PEER_VENV := .venv-peer
@@ -87,6 +87,9 @@ test-peer: peer ## on Spark 4.2: what depends on its version, and tests beside t
 
 test-all: test test-peer ## test and test-peer, and the remaining JVM tests on Spark 4.2
 	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m one_spark $(BY_TWO)
+
+new-user: $(VENV)/.installed ## plays a new user with the wheel, and writes the transcripts of tests/new_user anew
+	@PYTHONPATH=src:tests $(PYTHON) -m new_user
 
 package: $(VENV)/.installed ## builds wheel and sdist into dist, and checks both as PyPI does
 	@rm -rf dist && $(PYTHON) -m build --no-isolation --outdir dist . >/dev/null
