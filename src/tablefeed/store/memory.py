@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +21,9 @@ class _Object:
     modified_ms: int
 
 
+_OF_WORKERS = "PYTHON_WORKER_FACTORY_"
+"""How the environment variables begin that Spark sets for its Python workers."""
+
 _STORES: dict[str, MemoryStore] = {}
 
 
@@ -29,7 +32,7 @@ def at(url: str) -> MemoryStore:
 
     Raises StoreConfigError in a worker process of Spark, where what is written would be lost.
     """
-    if "pyspark.worker_util" in sys.modules:
+    if any(name.startswith(_OF_WORKERS) for name in os.environ):
         raise StoreConfigError(
             f"{url} is in the memory of one process, and Spark has several. Use a path, or the URL of a store.", url=url
         )
