@@ -1,6 +1,6 @@
-"""Makes mistakes in Spark and prints, as docs/mistakes-in-spark.md, how deep tablefeed's message lies in Spark's text.
+"""Makes mistakes in Spark and prints how deep tablefeed's message lies in Spark's text.
 
-`PYTHONPATH=src scripts/java.sh .venv/bin/python scripts/mistakes_in_spark.py > docs/mistakes-in-spark.md`
+`PYTHONPATH=src scripts/java.sh .venv/bin/python scripts/mistakes_in_spark.py > docs/reference/mistakes-in-spark.md`
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ INTRODUCTION = """# Mistakes in Spark
 
 Spark {version} puts its own text, and often a Python traceback, before the error of a Python data source. A source
 cannot change that: Spark's planner and its tasks send an error as text, and Spark writes the first line. So tablefeed's
-message lies some lines deep.
+message lies some lines deep. Its own frames and causes are left out, to keep it as far up as a source can
+(`TABLEFEED_LOG_LEVEL=DEBUG` logs them: [monitoring.md](../how-to/monitoring.md#in-the-log)).
 
 - `tablefeed.spark.explain(error)` gives the message alone, and `tablefeed explain FILE` finds it in a log.
 - `spark.sql.execution.pyspark.udf.hideTraceback.enabled=true` leaves out the traceback. The message is then further up.
+- `MetricsListener` writes the message alone to the log when a query fails.
 
 `scripts/mistakes_in_spark.py` makes these mistakes and writes this page. *Lines above* counts the lines of the error's
 text before the message, first as Spark is, then without the traceback.
@@ -229,6 +231,12 @@ def main() -> None:
             (folder / hidden).mkdir()
             found.append({name: measured(mistake) for name, mistake in Mistakes(spark, folder / hidden).all()})
         sys.stdout.write(INTRODUCTION.format(version=spark.version))
+        for kind in ("batch read", "stream", "write"):
+            deep = [n for name, (_, _, n) in found[0].items() if name.startswith(kind) and n is not None]
+            less = [n for name, (_, _, n) in found[1].items() if name.startswith(kind) and n is not None]
+            sys.stdout.write(
+                f"- {kind}: {min(deep)} to {max(deep)} lines; without the traceback {min(less)} to {max(less)}\n"
+            )
         sys.stdout.write("\n| mistake | lines above | the first three lines | `explain` |\n| --- | --- | --- | --- |\n")
         for name, (first, plain, depth) in found[0].items():
             shown = "<br>".join(cell(line.strip(), folder / "false")[:110] for line in first)

@@ -84,6 +84,7 @@ def test_a_process_that_passes_a_stream_reader_on_imports_nothing_that_plans_or_
         "tablefeed.spark",
         "tablefeed.spark.analysis",
         "tablefeed.spark.char",
+        "tablefeed.spark.plain_errors",
         "tablefeed.spark.release",
         "tablefeed.spark.source",
         "tablefeed.spark.worker",

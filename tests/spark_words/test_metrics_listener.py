@@ -282,7 +282,9 @@ def test_durations_of_batches_are_a_distribution() -> None:
     assert numbers[f'{of}_sum{{query="copy"}}'] == pytest.approx(0.9)
 
 
-def test_a_failure_is_counted_by_its_class_also_in_the_first_batch_and_a_query_of_others_is_not() -> None:
+def test_a_failure_is_counted_by_its_class_also_in_the_first_batch_and_a_query_of_others_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     registry = CollectorRegistry()
     listener = MetricsListener(registry=registry)
     error = "Traceback\ntablefeed.errors.ConflictError: [DELTA_CONCURRENT_TRANSACTION] Another run won."
@@ -295,6 +297,7 @@ def test_a_failure_is_counted_by_its_class_also_in_the_first_batch_and_a_query_o
     assert exported(registry, "tablefeed_query_failures") == {
         'tablefeed_query_failures_total{error_class="DELTA_CONCURRENT_TRANSACTION",query="copy"}': 2.0
     }
+    assert caplog.messages == ["query=copy failed: [DELTA_CONCURRENT_TRANSACTION] Another run won."] * 2
 
 
 # --- names -----------------------------------------------------------------------------------------------------------

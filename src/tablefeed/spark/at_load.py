@@ -12,8 +12,10 @@ from tablefeed.feed.timestamp_text import in_zone
 from tablefeed.spark.analysis import CHANGE_COLUMNS, Analysis
 from tablefeed.spark.options import parse_at_load, refuse_time_travel, table_path, tracking_options
 from tablefeed.spark.parsed_options import ParsedOptions
+from tablefeed.spark.plain_errors import plain
 
 
+@plain
 def analyse(options: Mapping[str, str]) -> Analysis:
     """Reads the table's schema: of versionAsOf or timestampAsOf where one is given, else of the newest version.
 

@@ -28,13 +28,14 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Self
 
+from tablefeed.spark.plain_errors import PlainErrors
 from tablefeed.spark.release import RELEASE
 
 LOG_LEVEL = "TABLEFEED_LOG_LEVEL"
 """The environment variable that names the level of tablefeed's logs in the processes of Spark."""
 
 
-class Begins:
+class Begins(PlainErrors):
     """Makes the garbage collector ignore what Spark has imported, before an object of the class is made or unpickled.
 
     For the objects that Spark passes from process to process: what their methods and states need is imported later.

@@ -85,6 +85,8 @@ class MetricsListener(StreamingQueryListener):
         query = self._labels.pop(run_id, str(event.id))
         is_known = run_id in self._reported or next(messages_in(error), None) is not None
         self._reported.discard(run_id)
+        if error and is_known:
+            logger.error("query=%s failed: %s", query, explain(error))
         self._board.end(run_id, failed=(query, _error_class(error)) if error and is_known else None)
 
 
