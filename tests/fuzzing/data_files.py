@@ -16,6 +16,12 @@ from tablefeed.data.read import FileColumns, ReadPlan, RowSelection, read_batche
 from tablefeed.errors import DataFileError
 
 _LIST = pa.list_(pa.field("element", pa.int64()))
+_VARIANT = pa.struct(
+    [
+        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+        pa.field("value", pa.binary(), nullable=False),
+    ]
+)
 _SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64()),
@@ -24,6 +30,7 @@ _SCHEMA = pa.schema(
         pa.field("at", pa.timestamp("us", "UTC")),
         pa.field("deep", pa.struct([pa.field("x", pa.int64()), pa.field("l", _LIST)])),
         pa.field("m", pa.map_(pa.string(), pa.float64())),
+        pa.field("v", _VARIANT),
     ]
 )
 _PLAN = ReadPlan(schema=_SCHEMA, batch_rows=1000)
@@ -65,6 +72,7 @@ def seeds() -> list[bytes]:
         "at": datetime(2026, 1, 2, tzinfo=UTC),
         "deep": {"x": 5, "l": [1, None]},
         "m": {"k": 0.5},
+        "v": {"metadata": b"\x01\x01\x00\x01a", "value": b"\x02\x01\x00\x00\x02\x0c\x05"},
     }
     rows = pa.Table.from_pylist([row, dict.fromkeys(row), {**row, "id": 3}], _SCHEMA)
     many = pa.table({"id": pa.array([0] * 200_000), "s": pa.nulls(200_000, pa.string())})
@@ -75,8 +83,28 @@ def seeds() -> list[bytes]:
         _written(rows, compression="zstd", use_deprecated_int96_timestamps=True, store_schema=False),
         _written(rows.select(["id", "s"]), compression="none", column_encoding="PLAIN", use_dictionary=False),
         _written(many, compression="zstd", use_dictionary=False),
+        _written(pa.table({"id": [1, 2, 3], "v": _shredded()}), compression="none", use_dictionary=False),
+        _written(pa.table({"id": [1, 2, 3], "v": _shredded()}), compression="none", row_group_size=2),
         _written(rows.select(["id", "s"]), encryption_properties=_encryption()),
     ]
+
+
+def _shredded() -> pa.Array:
+    """Variants in parts: objects with a number and a list of texts, one that has another key, and one that is none."""
+
+    def parts(typed: pa.DataType) -> pa.StructType:
+        return pa.struct([("value", pa.binary()), ("typed_value", typed)])
+
+    fields = pa.struct([("a", parts(pa.int32())), ("l", parts(pa.list_(parts(pa.string()))))])
+    texts = [{"typed_value": "x"}, {"value": b"\x00"}]
+    rows: list[dict[str, Any]] = [
+        {"typed_value": {"a": {"typed_value": 5}, "l": {"typed_value": texts}}},
+        {"value": b"\x02\x01\x02\x00\x02\x0c\x05", "typed_value": {"a": {"value": b"\x0c\x07"}, "l": {}}},
+        {"value": b"\x0c\x05"},
+    ]
+    keys = b"\x01\x03\x00\x01\x02\x03alz"
+    kind = pa.struct([("metadata", pa.binary()), *parts(fields)])
+    return pa.array([{"metadata": keys, **row} for row in rows], kind)
 
 
 def _written(rows: pa.Table, **options: Any) -> bytes:
