@@ -116,6 +116,17 @@ def test_a_table_that_is_redirected_is_refused_and_the_error_names_the_other_tab
         check_writable(for_writers("redirectWriterOnly-preview"), for_writers_only, removes=False)
 
 
+def test_the_place_of_a_redirected_table_is_named_without_credentials() -> None:
+    for place, shown in (
+        ("s3://key:secret@b/new", "s3://b/new"),
+        ("abfss://c@a.net/new?sig=secret", "abfss://c@a.net/new"),
+    ):
+        table = a_table(properties={"delta.redirectReaderWriter-preview": MOVED.replace("s3://b/new", place)})
+        with pytest.raises(UnsupportedFeatureError) as caught:
+            check_readable(listing("redirectReaderWriter-preview"), table)
+        assert f"redirected to {shown} (" in str(caught.value)
+
+
 @pytest.mark.parametrize("value", ["", "7", "no json", '{"spec":"no json"}', '{"spec":{"destPath":7}}'])
 def test_a_table_whose_redirection_names_no_place_is_refused_all_the_same(value: str) -> None:
     table = a_table(properties={"delta.redirectReaderWriter-preview": value})
