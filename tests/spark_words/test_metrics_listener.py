@@ -220,6 +220,19 @@ def test_what_each_batch_wrote_is_read_of_the_log_of_the_table_that_the_user_nam
     }
 
 
+def test_a_batch_whose_event_comes_after_the_next_commit_counts_too(tmp_path: Path) -> None:
+    sink, registry = Sink(tmp_path / "t", {}, query_id=QUERY), CollectorRegistry()
+    listener = MetricsListener(registry=registry, sinks={"copy": str(tmp_path / "t")})
+    for ids in ([1], [2], [3]):
+        sink.write(pa.table({"id": ids}))
+
+    for batch in range(3):
+        listener.onQueryProgress(progress(KAFKA, batch=batch))
+
+    counted = exported(registry, "tablefeed_sink_commits_total").values()
+    assert list(counted) == [3.0]
+
+
 def added(table: str, version: int) -> Any:  # Any: the actions of a commit
     commits = tablefeed.follow(table, after=version - 1)
     return next(commits).added

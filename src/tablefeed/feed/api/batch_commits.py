@@ -59,13 +59,13 @@ class BatchCommits:
         self._found = -1
 
     def find(self, txn: Txn) -> BatchCommit | None:
-        """Gives the commit of `txn`, the newest of its application; None where the table has none.
+        """Gives the commit of `txn`; None where the table has none. Later batches may be committed already.
 
         Reads the commits since the last one found, at most `LOOK_BACK`. Raises TableError, LogError, StoreError.
         """
         log, state = newest_state(self._location, self._options)
         recorded = None if state is None else state.facts.txns.get(txn.app_id)
-        if state is None or recorded is None or recorded.txn_version != txn.txn_version:
+        if state is None or recorded is None or recorded.txn_version < txn.txn_version:
             return None
         first = max(self._found + 1 if self._found <= state.version else 0, state.version - LOOK_BACK + 1, 0)
         for version in range(state.version, first - 1, -1):
