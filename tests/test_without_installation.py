@@ -41,7 +41,7 @@ print(files("tablefeed").joinpath("py.typed").is_file())
 
 @pytest.fixture
 def path(tmp_path: Path) -> list[Path]:
-    """The package in a zip, and all that is installed beside it, but without a word of what is installed."""
+    """The package in a zip, and what is installed beside it, but nothing that says that the package is installed."""
     zipped, site = tmp_path / "tablefeed.zip", tmp_path / "site"
     with zipfile.ZipFile(zipped, "w") as archive:
         for file in _SRC.rglob("*"):
@@ -49,7 +49,7 @@ def path(tmp_path: Path) -> list[Path]:
                 archive.write(file, file.relative_to(_SRC))
     site.mkdir()
     for installed in Path(sysconfig.get_path("purelib")).iterdir():
-        if "tablefeed" not in installed.name and installed.suffix != ".dist-info":
+        if "tablefeed" not in installed.name:
             (site / installed.name).symlink_to(installed)
     return [zipped, site]
 

@@ -107,7 +107,7 @@ def test_a_batch_write_with_another_partitioning_is_refused(table: Path) -> None
     stream_into(table, partitionBy="id").write(thousands(1, 2, 3))
     rows = thousands(5).append_column("by4", pa.array([1]))
 
-    with pytest.raises(SchemaMismatchError, match=r"is partitioned by \(id\), not by \(id, by4\)"):
+    with pytest.raises(SchemaMismatchError, match="is partitioned by id, and the write asks for id, by4"):
         save(table, rows, partitionBy="id,by4")
 
     assert rows_of(table) == [(1, 1000), (2, 2000), (3, 3000)]
