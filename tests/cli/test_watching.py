@@ -332,10 +332,10 @@ def test_a_conversion_that_was_killed_between_its_two_files_is_ended_by_the_same
     assert batches(checkpoint) == ["0", "1"]
 
 
-@pytest.mark.parametrize("why", ["is planned and not done", "The Delta JAR has no offset", "keeps state"])
+@pytest.mark.parametrize("why", ["is planned but not finished", "The Delta JAR has no offset", "keeps state"])
 def test_a_conversion_that_would_lose_rows_or_state_is_refused(why: str, orders: Path, query: Query) -> None:
     match why:
-        case "is planned and not done":
+        case "is planned but not finished":
             checkpoint = query(old_text(orders, 2), old_text(orders, 3), unfinished=1)
         case "keeps state":
             checkpoint = query(old_text(orders, 2))

@@ -37,9 +37,9 @@ _NAMED_OTHERWISE = {
 
 
 def plain_text(error: TablefeedError, flags: Mapping[str, str]) -> str:
-    """Gives the text of `error` in one line. Arguments of the Python API that it names are those of the command.
+    """Gives the text of `error` in one line, with options of the command in place of arguments of the Python API.
 
-    `flags` has, by the names of its function's arguments, what is typed in the command.
+    `flags` maps each argument of the command's function to the option that the user types.
     """
     if isinstance(error, OptionError):
         named = vars(error).get("options") or (vars(error).get("option", ""),)

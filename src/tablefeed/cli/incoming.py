@@ -1,7 +1,7 @@
 """Rows from files and stdin: CSV, JSON lines, Parquet or an Arrow stream, as batches of one schema.
 
-Text has no types. Where the table exists, its columns give them, else those of the first file; the values of others are
-guessed from the whole file.
+Text files have no types. If the table exists, values get the types of its columns. Otherwise the first file decides:
+the types of a text file are guessed from all its values, and later files use them.
 Values have the forms that `cat` writes.
 """
 

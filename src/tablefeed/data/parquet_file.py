@@ -48,7 +48,7 @@ _WORTH_IT = 0.8
 def codecs_that_save(rows: pa.Table) -> str | dict[str, str]:
     """Gives Snappy for the columns of `rows` that it makes smaller by a fifth, and no codec for the others.
 
-    Samples from all parts of `rows` are written to find that out. Where `rows` are few, all columns get Snappy.
+    Samples from all parts of `rows` are written to find that out. With fewer than 65,536 rows all columns get Snappy.
     """
     if rows.num_rows < _LEAST_ROWS:
         return "snappy"

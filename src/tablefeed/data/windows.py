@@ -17,8 +17,8 @@ def windows(batches: Iterable[pa.RecordBatch], *, most_rows: int, most_bytes: in
     """Yield all rows in order, in tables as large as the two limits allow; none is empty. Nothing is copied.
 
     A larger batch is cut by the mean size of its rows, so a table of very uneven rows can exceed `most_bytes`. A table
-    ends where another batch of the last one's size would not fit. So the next batch is read when this generator has
-    nothing of those before it.
+    ends where another batch of the last one's size would not fit. So the generator holds no rows of
+    earlier batches when it reads the next one.
     """
     gathered: list[pa.RecordBatch] = []
     rows = size = 0

@@ -472,8 +472,8 @@ _WRITE: tuple[OptionSpec, ...] = (
         "compression",
         compression,
         doc="The codec of data files: `snappy`, `zstd`, `gzip`, `brotli`, `lz4_raw` or `uncompressed`. Unset: the "
-        "table's `delta.parquet.compression.codec`, else snappy, in a large file only for columns that it makes a "
-        "fifth smaller.",
+        "table's `delta.parquet.compression.codec`, else snappy. In a file of many rows, a column that snappy "
+        "does not make a fifth smaller is written without a codec.",
     ),
     OptionSpec(
         "maxRecordsPerFile",

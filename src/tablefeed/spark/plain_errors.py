@@ -23,7 +23,7 @@ CALLS = frozenset({"__init__", "initialOffset", "latestOffset", "partitions", "r
 
 
 class PlainErrors:
-    """A reader or writer whose errors leave Spark's calls plainly."""
+    """Base of readers and writers: their errors show only the message."""
 
     def __init_subclass__(cls) -> None:
         """Makes the calls of the class plain."""
@@ -33,9 +33,9 @@ class PlainErrors:
 
 
 def plain(call: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Makes a TablefeedError leave `call` with its message alone. The whole traceback is logged at DEBUG.
+    """Wraps `call` so that a TablefeedError is raised without its inner frames and causes.
 
-    The same holds for an iterator that `call` gives.
+    The whole traceback is logged at DEBUG. The same holds for an iterator that `call` gives.
     """
 
     @wraps(call)

@@ -18,7 +18,7 @@ from tablefeed.errors import TablefeedError
 class Release:
     """The version of tablefeed that pickles this. Raises TablefeedError where another version unpickles it.
 
-    pickle restores in the order of writing. So what is pickled behind this is not restored by another version.
+    pickle restores in the order of writing. So another version raises before it restores what is pickled after this.
     """
 
     def __reduce__(self) -> tuple[Callable[[str], Release], tuple[str]]:

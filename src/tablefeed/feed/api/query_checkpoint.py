@@ -211,7 +211,7 @@ class QueryCheckpoint:
     def convert(self, reader: Reader, *, write: bool) -> tuple[int, tuple[str | None, ...]] | None:
         """Adds a batch without rows after which the source of `reader` can read the offsets, at the same positions.
 
-        Gives the id of that batch and the text of each source's end; None where nothing is to do. Nothing is written
+        Gives the id of that batch and the text of each source's end; None if no change is needed. Nothing is written
         without `write`. The query must not run. Raises OffsetError, and writes nothing, where `reader` has no offset
         for a position, where the newest batch is not done, and where the query keeps state.
         """
@@ -220,9 +220,8 @@ class QueryCheckpoint:
         is_there = not batch.is_done and before is not batch and _positions(batch) == _positions(before)
         if not (batch.is_done or is_there):
             raise OffsetError(
-                f"Batch {batch.batch_id} of the checkpoint {self.url} is planned and not done. Nothing was written. "
-                "Start the query once more with the source that planned it, stop it when the batch is done, and "
-                "convert then.",
+                f"Batch {batch.batch_id} of the checkpoint {self.url} is planned but not finished. Nothing was "
+                "written. Start the query with the source that planned it, stop it after the batch, then convert.",
                 url=self.url,
             )
         texts = tuple(each.text if each.offset is None else offset_text(each.offset) for each in batch.ends)

@@ -55,8 +55,8 @@ def named_in_batch(state: Snapshot, txn: Txn, location: str | None, storage_opti
         return None
     raise CommitError(
         f"Batch {txn.txn_version} of query {txn.app_id} was committed to {state.url}, but its commit has left the log. "
-        "So it is not known whether rows were taken out of the batch (badRecords). Their files would have no commit "
-        f"at {log.url}. {_give_up(log.url, txn)}",
+        "So it is unknown whether the batch had bad rows (badRecords). If it had, they were not committed to "
+        f"{log.url}. {_give_up(log.url, txn)}",
         url=state.url,
     )
 
@@ -64,7 +64,7 @@ def named_in_batch(state: Snapshot, txn: Txn, location: str | None, storage_opti
 def _give_up(url: str, txn: Txn) -> str:
     return (
         f"To go on without them, record the batch there: tablefeed.append({url!r}, rows, app_id={txn.app_id!r}, "
-        f"txn_version={txn.txn_version}), with the rows that you have, or none."
+        f"txn_version={txn.txn_version}), with the bad rows if you still have them, or with an empty table."
     )
 
 

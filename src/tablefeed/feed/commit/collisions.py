@@ -6,7 +6,8 @@ application id, its checkpoint was restored from an older copy, or two runs are 
 in the table, so the user must know.
 
 A query whose checkpoint was deleted gets another id, so the table does not know its batches, and its rows are written
-again. Nothing tells it from a new query. So the first batch of a query warns if the table has batches of others.
+again. The table cannot distinguish such a query from a new one. So the first batch of a query logs a
+warning if the table has batches of other queries.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ def warn_of_other_queries(query_id: str, app_ids: Iterable[str], version: Versio
     if others:
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         logger.warning(
-            "The query %s committed its first batch to %s, which has batches of other queries: %s%s. If the query "
-            "reads the source of one of them again, because that checkpoint was deleted or changed, its rows are in "
-            "the table twice. Then stop it, restore version %d (tablefeed.restore), and start it with the old "
-            "checkpoint, or with startingVersion.",
+            "The query %s committed its first batch to %s, which has batches of other queries: %s%s. If this "
+            "query reads the same source as one of them, because that query's checkpoint was deleted or changed, rows "
+            "are now in the table twice. In that case stop the query, restore version %d (tablefeed.restore), and "
+            "start it with the old checkpoint, or with startingVersion.",
             query_id,
             url,
             ", ".join(others[:_NAMED]),

@@ -238,7 +238,8 @@ class Board:
         """Drops the gauges of a run that has ended; counts its failure once: `failed` has the query and the class."""
         with self._lock:
             self._gauges.pop(run_id, None)
-            if self._counted.pop(run_id, None) is not None and failed is not None:  # else another listener told of it
+            was_counted = self._counted.pop(run_id, None) is not None  # else another listener has counted it
+            if was_counted and failed is not None:
                 self._counters[FAILURES, failed] += 1
 
     def numbers(self, metric: Metric) -> list[tuple[tuple[str, ...], float]]:

@@ -34,12 +34,13 @@ class MetricsListener(StreamingQueryListener):
     """Logs how far each tablefeed source of each query is behind, one line per batch, and exports metrics.
 
     Use: `spark.streams.addListener(MetricsListener(sinks={"copy": "s3://lake/orders_copy"}))`. `sinks` names the Delta
-    table that a query writes, by the query's name or id: what each batch committed is then read of its log, with
-    `storage_options`. A query that has neither a source of tablefeed nor a table in `sinks` is passed over.
+    table that a query writes, by the query's name or id: the listener then reads the commit of each batch in the log
+    of that table, with `storage_options`. A query that has neither a source of tablefeed nor a table in `sinks` is
+    ignored.
 
     The metrics go to Prometheus' default registry and OpenTelemetry's global meter provider where those packages are
     installed (`tablefeed[metrics]`, `tablefeed[otel]`). If a `registry` or `meter` is given, they go only there. A
-    query that has ended has no gauges. Raises IllegalOptionError for a path or option that makes no sense.
+    query that has ended has no gauges. Raises IllegalOptionError for an invalid path or option.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Tells OpenLineage which tables streaming queries read and write, batch by batch (docs/how-to/openlineage.md).
+"""Emits OpenLineage events that say which tables queries read and write, batch by batch (docs/how-to/openlineage.md).
 
 One run of a query is one run of OpenLineage: START, a RUNNING event for each batch, and COMPLETE or FAIL at the end.
 """
