@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from fuzzing.data_files import with_an_encrypted_column
 from tablefeed.data.read import FileColumns, ReadPlan, RowSelection, read_batches
 from tablefeed.data.retype import FIELD_ID, conversion
 from tablefeed.errors import DataFileError
@@ -610,6 +611,18 @@ def test_a_footer_that_claims_more_columns_than_any_file_has_takes_no_memory_for
     file = b"PAR1" + claimed + len(claimed).to_bytes(4, "little") + b"PAR1"
     with pytest.raises(DataFileError, match="Exceeded size limit"):
         read(io.BytesIO(file), pa.schema([]))
+
+
+def test_a_small_file_of_which_pyarrow_must_not_be_asked_is_refused_where_texts_may_repeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = io.BytesIO(with_an_encrypted_column())  # pyarrow ends the process where it is asked for that column
+    schema = pa.schema([("id", pa.int64())])
+    assert [row["id"] for row in rows(read(file, schema))] == [1, None, 3]
+
+    monkeypatch.setattr("tablefeed.data.read._SMALL_REPEATED_BYTES", 0)
+    with pytest.raises(DataFileError, match="cannot be read as Parquet"):
+        read(file, schema)
 
 
 def test_a_file_that_vanishes_is_reported_with_deltas_class(tmp_path: Path) -> None:

@@ -85,8 +85,25 @@ def seeds() -> list[bytes]:
         _written(many, compression="zstd", use_dictionary=False),
         _written(pa.table({"id": [1, 2, 3], "v": _shredded()}), compression="none", use_dictionary=False),
         _written(pa.table({"id": [1, 2, 3], "v": _shredded()}), compression="none", row_group_size=2),
-        _written(rows.select(["id", "s"]), encryption_properties=_encryption()),
+        with_an_encrypted_column(),
     ]
+
+
+def with_an_encrypted_column() -> bytes:
+    """A data file with a column `id` that every reader can read, and `s` that none can."""
+    return _written(_rows().select(["id", "s"]), encryption_properties=_encryption())
+
+
+def _rows() -> pa.Table:
+    row: dict[str, Any] = {
+        "id": 1,
+        "s": "ä",
+        "n": Decimal("1.50"),
+        "at": datetime(2026, 1, 2, tzinfo=UTC),
+        "deep": {"x": 5, "l": [1, None]},
+        "m": {"k": 0.5},
+    }
+    return pa.Table.from_pylist([row, dict.fromkeys(row), {**row, "id": 3}], _SCHEMA)
 
 
 def _shredded() -> pa.Array:

@@ -293,9 +293,10 @@ def _stored_batches(
     if max(metadata.row_group(i).total_byte_size for i in groups) > _WHOLE_CHUNK_BYTES:
         parquet = _open(source, metadata=metadata, buffer_size=_PIECE_BYTES)
     chosen = [metadata.row_group(i) for i in groups]
-    if not _are_small(chosen):
+    resize = None
+    if not _are_small(chosen, batch_rows):
         batch_rows = min(batch_rows, _rows_that_fit(chosen, columns))
-    resize = _resizing(parquet) if _may_repeat(chosen, columns, batch_rows) else None
+        resize = _resizing(parquet) if _may_repeat(chosen, columns, batch_rows) else None
     # Row groups have a dictionary each, and Arrow joins only those of columns that are not nested.
     found = parquet.schema_arrow
     apart = any(_has_dictionary_inside(found.field(name).type) for name in columns)
@@ -320,9 +321,6 @@ def _resizing(parquet: pq.ParquetFile) -> Callable[[int], None] | None:
 
 def _may_repeat(groups: Sequence[pq.RowGroupMetaData], columns: Sequence[str], batch_rows: int) -> bool:
     """Whether texts in dictionaries may make a batch too large: no text is longer than the chunk that has it."""
-    rows = min(batch_rows, sum(group.num_rows for group in groups))
-    if rows * sum(group.total_byte_size for group in groups) <= _SMALL_REPEATED_BYTES:
-        return False
     repeated: int = sum(
         min(batch_rows, each.num_values) * each.total_uncompressed_size
         for group in groups
@@ -335,10 +333,15 @@ def _may_repeat(groups: Sequence[pq.RowGroupMetaData], columns: Sequence[str], b
 _DICTIONARIES = {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
 
 
-def _are_small(groups: Sequence[pq.RowGroupMetaData]) -> bool:
-    """Whether all `groups` together are small by the footer; then each part of them is, too."""
+def _are_small(groups: Sequence[pq.RowGroupMetaData], batch_rows: int) -> bool:
+    """Whether any batch of `groups` is small, even if all its rows have the same text; then each part of them is, too.
+
+    This asks no column. `_check_footer` checks the columns of all others, and only those may be asked.
+    """
     sizes = [group.total_byte_size for group in groups]
-    return min(sizes, default=1) > 0 and sum(sizes) <= BATCH_BYTES // _SMALL_PART
+    rows = min(batch_rows, sum(group.num_rows for group in groups))
+    is_small = sum(sizes) <= BATCH_BYTES // _SMALL_PART and rows * sum(sizes) <= _SMALL_REPEATED_BYTES
+    return is_small and min(sizes, default=1) > 0
 
 
 def _rows_that_fit(groups: Sequence[pq.RowGroupMetaData], columns: Sequence[str]) -> int:
@@ -396,7 +399,7 @@ def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) ->
     if rows != sum(counts) or min(counts, default=0) < 0:
         what = f"has {rows} rows by its footer, but {sum(counts)} by its row groups: {_DAMAGED}"
         raise _refusal(file, what)
-    check = check_counts if file.share is None and _are_small(groups) else check_columns
+    check = check_counts if file.share is None and _are_small(groups, plan.batch_rows) else check_columns
     check(parquet.metadata)
     if file.selection is not None and file.selection.row_count > rows:
         raise _refusal(
