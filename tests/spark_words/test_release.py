@@ -16,6 +16,7 @@ import tablefeed
 from pyspark_tablefeed import DefaultSource
 from tablefeed.errors import TablefeedError
 from tablefeed.spark import release
+from tablefeed.spark.written import Written
 
 SCHEMA = StructType([StructField("id", LongType())])
 EVENTS = StructType([StructField("id", LongType()), StructField("ts", LongType())])
@@ -42,6 +43,11 @@ def planned(table: Path) -> object:
     return reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))[0]
 
 
+def task_of(table: Path, schema: StructType, **options: str) -> Any:
+    """What a task of a batch write works by."""
+    return source(table, **options).writer(schema, overwrite=False)
+
+
 PASSED: dict[str, Passed] = {
     "an analysed source": analysed,
     "a stream reader": lambda table: analysed(table).streamReader(SCHEMA),
@@ -51,7 +57,12 @@ PASSED: dict[str, Passed] = {
     "a stream writer": lambda table: source(table).streamWriter(SCHEMA, overwrite=False),
     "a batch writer": lambda table: source(table).writer(SCHEMA, overwrite=False),
     "a writer of changes": lambda table: source(table, keys="id", sequenceBy="ts").writer(EVENTS, overwrite=False),
+    "a report to a commit": lambda table: Written(plan=task_of(table, SCHEMA)._plan, files=()),
+    "a report of events": lambda table: task_of(table, EVENTS, keys="id", sequenceBy="ts")._changes.set_aside(
+        iter(()), None, task=0
+    ),
 }
+WITH_TS = {"a writer of changes", "a report of events"}
 
 
 @pytest.mark.parametrize("name", PASSED)
@@ -59,7 +70,7 @@ def test_what_spark_passes_to_a_process_with_another_version_is_refused_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     properties = {"delta.feature.domainMetadata": "supported"}
-    columns = {"id": [1], "ts": [1]} if name == "a writer of changes" else {"id": [1]}
+    columns = {"id": [1], "ts": [1]} if name in WITH_TS else {"id": [1]}
     tablefeed.append(tmp_path / "t", pa.table(columns), properties=properties)
     passed = pickle.dumps(PASSED[name](tmp_path / "t"))
     pickle.loads(passed)  # noqa: S301 - pickled here

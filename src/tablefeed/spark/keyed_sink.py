@@ -29,6 +29,7 @@ from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Txn
 from tablefeed.model.schema import Struct
 from tablefeed.spark.options import arguments_of, check_txn_pair, named_as_options, parse_options, table_path
+from tablefeed.spark.release import RELEASE, Release
 from tablefeed.spark.sink import batch_txn, reported, task_number
 from tablefeed.spark.worker import Begins, acknowledge_at_once
 
@@ -41,8 +42,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsSetAside(WriterCommitMessage):
-    """The events of one task, how they are to be folded, and the transaction to record, if any."""
+    """The events of one task, how they are to be folded, and the transaction to record, if any.
 
+    `release` is first, so that another version of tablefeed refuses the report.
+    """
+
+    release: Release = field(default=RELEASE, init=False, repr=False)
     aside: Aside
     how: Folding
     txn: Txn | None
