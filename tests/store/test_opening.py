@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tablefeed.errors import NotExclusiveError, StoreConfigError, StoreError
 from tablefeed.store import FsspecStore, LocalStore, open_store
 from tablefeed.store.address import Address, credentials, parse_address, shown
-from tablefeed.store.options import for_fsspec, secrets
+from tablefeed.store.options import for_fsspec, secrets, shown_cause
 
 
 @pytest.mark.parametrize(
@@ -318,6 +318,16 @@ def test_what_a_file_system_says_of_our_credentials_is_not_repeated() -> None:
     traceback_text = "".join(traceback.format_exception(caught.value))
     assert "pa55w0rd" not in traceback_text
     assert "t0k3n" not in traceback_text
+
+
+def test_an_error_is_our_cause_unless_a_traceback_would_show_credentials_with_it() -> None:
+    first, second, noted = OSError("first"), OSError("second"), OSError("noted")
+    first.__cause__, second.__context__ = second, first  # as after `raise first from second`, when both were raised
+    noted.add_note("with pa55w0rd")
+
+    assert shown_cause(first, ["pa55w0rd"]) is first
+    assert shown_cause(first, ["second"]) is None
+    assert shown_cause(noted, ["pa55w0rd"]) is None
 
 
 class Remembering(Chatty):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import traceback
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
@@ -102,16 +103,9 @@ def masked(text: str, hidden: Iterable[str]) -> str:
 
 
 def shown_cause(error: Exception, hidden: Iterable[str]) -> Exception | None:
-    """Gives `error` as the cause of ours: None if it, or an error behind it, has a `hidden` text.
-
-    A traceback shows the causes too.
-    """
-    behind: BaseException | None = error
-    while behind is not None:
-        if masked(str(behind), hidden) != str(behind):
-            return None
-        behind = behind.__cause__ or behind.__context__
-    return error
+    """Gives `error` as the cause of ours: None if its traceback, which ours shows too, has a `hidden` text."""
+    shows = "".join(traceback.format_exception(error, limit=0))  # with the errors behind it, each once, and notes
+    return error if masked(shows, hidden) == shows else None
 
 
 def _for_cloud(scheme: str, options: Mapping[str, object], *, url: str) -> dict[str, object]:
