@@ -35,7 +35,7 @@ _USER = re.compile(r"://([^?#]*)@")
 _QUERY = re.compile(r"[?#](.+)", re.DOTALL)
 _PART = re.compile(r"[^:&=]{6,}")
 """A password, or a value in a query. A shorter one is as likely to be in other words of an error."""
-_MISTYPED_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/?)[^?#]*:[^?#]*@")
+_MISTYPED_USER = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]+:/?)[^?#:]*:[^?#]*@")
 """A user and a password where the slashes after the scheme are missing."""
 
 
