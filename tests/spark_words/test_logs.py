@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.logger.logger import JSONFormatter
 
+import tablefeed
 from scenarios.sinks import Sink
 
 
@@ -48,6 +49,28 @@ def test_a_commit_and_its_replay_are_one_line_each_whose_facts_are_fields(tmp_pa
         "lost": "0",
     }
     assert replay["context"] == {**facts, "event": "replay", "recorded": "7"}
+
+
+def test_a_commit_is_logged_where_a_factory_of_the_user_gives_each_record_a_context(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = logging.getLogRecordFactory()
+
+    def in_request(*given: Any, **named: Any) -> logging.LogRecord:
+        record = made(*given, **named)
+        record.__dict__["context"] = "request 7"
+        return record
+
+    logging.setLogRecordFactory(in_request)
+    try:
+        with caplog.at_level(logging.INFO, "tablefeed.feed.commit.loop"):
+            tablefeed.append(tmp_path / "t", pa.table({"id": [1]}))
+    finally:
+        logging.setLogRecordFactory(made)
+
+    [line] = caplog.records
+    assert line.getMessage() == f"commit table={tmp_path / 't'} version=0 operation=WRITE files=1 lost=0"
+    assert line.__dict__["context"] == "request 7"
 
 
 @pytest.mark.parametrize(("text", "level"), [("info", logging.INFO), ("loud", logging.NOTSET), ("", logging.NOTSET)])
