@@ -144,9 +144,11 @@ def test_an_event_that_cannot_be_sent_is_a_warning_and_so_is_a_schema_that_canno
     ("url", "theirs"),
     [
         ("/lake/orders", LocalFileSystem(path="/lake/orders")),
+        ("/lake/a?b#c", LocalFileSystem(path="/lake/a?b#c")),
         ("s3://lake/sales/orders", S3(bucket_name="lake", object_key="sales/orders")),
         ("s3a://lake/orders", S3(bucket_name="lake", object_key="orders")),
         ("gs://lake/orders", GCS(bucket_name="lake", object_key="orders")),
+        ("gs://lake/[a/b#c", GCS(bucket_name="lake", object_key="[a/b#c")),
         (
             "abfss://lake@account.dfs.core.windows.net/orders",
             ABFSS(container="lake", service="account", path="orders"),

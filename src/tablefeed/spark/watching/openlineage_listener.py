@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from pyspark import __version__ as pyspark_version
 from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -191,11 +190,11 @@ class OpenLineageListener(StreamingQueryListener):
 
 def dataset_name(url: str) -> tuple[str, str]:
     """Gives namespace and name of the dataset of a table, as OpenLineage's naming rules have them for its store."""
-    parts = urlsplit(url)
-    if parts.scheme in ("", "file"):
-        return "file", parts.path
-    scheme = "s3" if parts.scheme == "s3a" else parts.scheme
-    return f"{scheme}://{parts.netloc}", parts.path.strip("/") or "/"
+    scheme, is_url, rest = url.partition("://")
+    if not is_url:
+        return "file", url
+    authority, _, path = rest.partition("/")
+    return f"{'s3' if scheme == 's3a' else scheme}://{authority}", path.strip("/") or "/"
 
 
 def _output(sink: BatchCommit) -> OutputDataset:
