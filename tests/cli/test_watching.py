@@ -332,6 +332,18 @@ def test_a_conversion_that_was_killed_between_its_two_files_is_ended_by_the_same
     assert batches(checkpoint) == ["0", "1"]
 
 
+def test_a_batch_without_rows_that_the_query_did_not_end_is_ended_before_the_conversion(
+    orders: Path, query: Query
+) -> None:
+    checkpoint = query(old_text(orders, 2), old_text(orders, 2), unfinished=1)
+
+    done = run("offsets", "convert", checkpoint, "--to", "jar", "--write", "--json")
+
+    assert done.records == [{"batch": 2, "offsets": [offset(orders, 2)], "written": True}]
+    assert (checkpoint / "offsets" / "2").read_text().splitlines()[2:] == [offset(orders, 2)]
+    assert {path.name for path in (checkpoint / "commits").glob("[0-9]*")} == {"0", "1", "2"}
+
+
 @pytest.mark.parametrize("why", ["is planned but not finished", "The Delta JAR has no offset", "keeps state"])
 def test_a_conversion_that_would_lose_rows_or_state_is_refused(why: str, orders: Path, query: Query) -> None:
     match why:

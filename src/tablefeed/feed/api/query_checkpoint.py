@@ -233,9 +233,11 @@ class QueryCheckpoint:
         if texts == newest.ends and not (is_there or starts_late):
             return None
         self._refuse_state("Let the query run until the newest two batches have offsets that the other source reads.")
-        added = newest if is_there else replace(newest, batch_id=newest.batch_id + 1, ends=texts)
+        is_ours = is_there and texts == newest.ends
+        added = newest if is_ours else replace(newest, batch_id=newest.batch_id + 1, ends=texts)
         if write:
-            self._put(added)
+            for each in dict.fromkeys((newest, added) if is_there else (added,)):
+                self._put(each)
         return added.batch_id, texts
 
     def _refuse_event_time(self, end: SourceEnd) -> None:
