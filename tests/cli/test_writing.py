@@ -111,6 +111,7 @@ def test_a_txn_is_committed_once(orders: Path, tmp_path: Path) -> None:
         ("r.csv", "id,name,day\n1,n,noon\n", "column 'day' is no date32"),
         ("r.jsonl", "[1]\n", "a line is not a JSON object"),
         ("r.jsonl", '{"id": "one"}\n', "cannot be read"),
+        ("r.jsonl", '{"id": 9.5}\n', "Could not convert 9.5"),
         ("r.jsonl", '{"id": 1', "cannot be read"),
         ("r.parquet", "no parquet", "cannot be read"),
         ("r.txt", "x", "give it for"),

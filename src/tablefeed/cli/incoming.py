@@ -11,6 +11,7 @@ import base64
 import binascii
 import io
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal, InvalidOperation
@@ -214,6 +215,12 @@ class _Number(float):
         number = cls(text)
         number.text = text
         return number
+
+    def __int__(self) -> int:
+        """Gives the whole number for a column of integers: pyarrow would leave a fraction out."""
+        if math.isfinite(self) and not (exact := Decimal(self.text)) % 1:
+            return int(exact)
+        raise ValueError(f"{self.text} is no whole number")
 
 
 def _jsonl(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
