@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,3 +43,13 @@ def test_a_field_of_another_type_is_null(session: SparkSession, tmp_path: Path) 
 
     assert (row.operation, row.readVersion, row.isBlindAppend) == (None, None, None)
     assert row.operationParameters == {"mode": '["a"]'}
+
+
+def test_a_time_that_no_timestamp_has_is_null(session: SparkSession, tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}), properties={"delta.enableInCommitTimestamps": "true"})
+    (commit,) = (tmp_path / "_delta_log").glob("*0.json")
+    commit.write_text(re.sub(r'"inCommitTimestamp":\d+', f'"inCommitTimestamp":{2**62}', commit.read_text()))
+
+    (row,) = history(session, str(tmp_path)).collect()
+
+    assert row.timestamp is None

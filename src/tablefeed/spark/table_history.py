@@ -40,15 +40,16 @@ def history(
     """Gives a row for each commit that the log of the table at `url` still has, the newest first, at most `limit`.
 
     The columns are those of Delta's DESCRIBE HISTORY that tell of the commit. A field that the writer left out, or
-    wrote with another type, is null; `tablefeed.open_table(url).history()` has all fields as they are. The process
-    that calls reads the log. Raises as `open_table`.
+    wrote with another type or beyond its range, is null; `tablefeed.open_table(url).history()` has all fields as
+    they are. The process that calls reads the log. Raises as `open_table`.
     """
     rows = [_row(each) for each in open_table(url, storage_options=storage_options).history(limit)]
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SCHEMA))
 
 
 def _row(info: CommitInfo) -> dict[str, object]:
-    row: dict[str, object] = {"version": info.version, "timestamp": 1000 * info.committed_at_ms}
+    at_us = 1000 * info.committed_at_ms
+    row: dict[str, object] = {"version": info.version, "timestamp": at_us if _fits(at_us, pa.int64()) else None}
     for field in _SCHEMA:
         value = info.fields.get(field.name)
         if field.name not in row and _fits(value, field.type):
