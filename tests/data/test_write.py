@@ -393,11 +393,12 @@ def test_of_a_large_file_snappy_takes_the_columns_that_it_makes_much_smaller() -
     assert folder.read(file.path)["hexes"].to_pylist() == hexes
 
 
-def test_a_column_that_begins_with_one_value_is_judged_by_all_parts_of_its_first_rows() -> None:
+@pytest.mark.parametrize(("begin", "end"), [(20_000, 70_000), (11_000, 14_000)])
+def test_a_column_with_texts_in_some_of_its_rows_is_judged_by_all_parts_of_them(begin: int, end: int) -> None:
     folder = Folder()
-    texts = ["the same"] * 20_000 + [f"{number:05d} of the same words again and again" for number in range(50_000)]
+    texts = [f"{number:05d} of the same words again and again" for number in range(begin, end)]
 
-    (file,) = write(pa.table({"text": texts}), folder)
+    (file,) = write(pa.table({"text": [None] * begin + texts + [None] * (70_000 - end)}), folder)
 
     assert folder.metadata(file.path).row_group(0).column(0).compression == "SNAPPY"
 
