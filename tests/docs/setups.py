@@ -109,6 +109,11 @@ SETUPS = {
     "docs/how-to/scheduled-runs.md": Setup(code=ORDERS + "orders('/lake/orders')"),
     "docs/how-to/monitoring.md": Setup(replaced=ATTACHED),
     "docs/how-to/openlineage.md": Setup(replaced=ATTACHED),
+    "docs/how-to/sql.md": Setup(
+        code=ORDERS
+        + "orders('/lake/orders', 50)\n"
+        + "spark.createDataFrame([('tea', 'drinks')], 'item string, kind string').createOrReplaceTempView('items')\n"
+    ),
     "docs/how-to/tables.md": Setup(
         code="""
 import datetime

@@ -1,6 +1,7 @@
 """Every snippet of README and docs does what its page says: its blocks run in their order, in an empty folder.
 
-- `python` blocks run in one namespace, whose `spark` is a session. `bash` blocks run in a shell.
+- `python` blocks run in one namespace, whose `spark` is a session. `sql` blocks run in that session, `bash` blocks in a
+  shell.
 - A block with a title becomes the file of that name.
 - A `text` block after another is what that one prints.
 - Blocks of other languages, and those without one, are not run.
@@ -26,7 +27,7 @@ from docs.setups import NOT_RUN, SETUPS, Setup
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^( *)```(\w*)(?: title=\"([^\"]*)\")?\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-RUN = ("python", "bash")
+RUN = ("python", "sql", "bash")
 
 
 class Block(NamedTuple):
@@ -93,6 +94,9 @@ def test_the_snippets_of_a_page_do_what_it_says(
             with contextlib.redirect_stdout(out):
                 exec(compile(text, page, "exec"), namespace)  # noqa: S102 - a page of ours
             printed = out.getvalue()
+        elif block.language == "sql":
+            for statement in text.strip().removesuffix(";").split(";\n"):
+                spark.sql(statement).collect()
         elif block.language == "text":
             assert printed == block.text
     for query in spark.streams.active:
