@@ -65,16 +65,7 @@ def _refusal(data: bytes, file: FileColumns) -> DataFileError | None:
 
 def seeds() -> list[bytes]:
     """Data files as other writers write them: by codec, encoding and size, and with an encrypted column."""
-    row: dict[str, Any] = {
-        "id": 1,
-        "s": "ä",
-        "n": Decimal("1.50"),
-        "at": datetime(2026, 1, 2, tzinfo=UTC),
-        "deep": {"x": 5, "l": [1, None]},
-        "m": {"k": 0.5},
-        "v": {"metadata": b"\x01\x01\x00\x01a", "value": b"\x02\x01\x00\x00\x02\x0c\x05"},
-    }
-    rows = pa.Table.from_pylist([row, dict.fromkeys(row), {**row, "id": 3}], _SCHEMA)
+    rows = _rows()
     many = pa.table({"id": pa.array([0] * 200_000), "s": pa.nulls(200_000, pa.string())})
     return [
         _written(rows, compression="none", write_page_checksum=True),
@@ -102,6 +93,7 @@ def _rows() -> pa.Table:
         "at": datetime(2026, 1, 2, tzinfo=UTC),
         "deep": {"x": 5, "l": [1, None]},
         "m": {"k": 0.5},
+        "v": {"metadata": b"\x01\x01\x00\x01a", "value": b"\x02\x01\x00\x00\x02\x0c\x05"},
     }
     return pa.Table.from_pylist([row, dict.fromkeys(row), {**row, "id": 3}], _SCHEMA)
 
