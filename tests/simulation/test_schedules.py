@@ -20,7 +20,6 @@ alike, to the last byte of each file.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import subprocess
@@ -54,17 +53,15 @@ BLOCKS = max(100, COUNT // 25)
 
 @pytest.fixture(autouse=True, scope="module")
 def _quick() -> Iterator[None]:
-    """Tables of three rows are read sooner by one thread of Arrow, and what was imported need not be looked through.
+    """Tables of three rows are read sooner by one thread of Arrow.
 
     Warnings are not logged: there is one for each fault, and pytest would keep them with all that they refer to.
     """
     count = pa.cpu_count()
     pa.set_cpu_count(1)
-    gc.freeze()
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
-    gc.unfreeze()
     pa.set_cpu_count(count)
 
 
