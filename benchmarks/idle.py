@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ SETTLE_S = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTimes:
-    """A process's parent, and the ticks of processor time that it and its ended children took."""
+    """A process's parent, and the ticks of processor time that it took itself."""
 
     parent: int
     ticks: int
@@ -30,30 +31,39 @@ def idle(bench: Bench) -> dict[str, float]:
     query = writer.trigger(processingTime="0 seconds").start()
     wait(query, lambda: "Waiting" in query.status["message"])
     time.sleep(min(SETTLE_S, bench.workload.idle_s))
-    before, begun = _tree_s(), time.perf_counter()
+    before, begun = _tree(), time.perf_counter()
     time.sleep(bench.workload.idle_s)
-    used, seconds = _tree_s() - before, time.perf_counter() - begun
+    used, seconds = ticks_since(before, _tree()), time.perf_counter() - begun
     query.stop()
-    return {questions.IDLE.key: 60 * used / seconds}
+    return {questions.IDLE.key: 60 * used / os.sysconf("SC_CLK_TCK") / seconds}
 
 
 def parse_stat(text: str) -> ProcessTimes:
     """Gives what `/proc/PID/stat` says; the process's name, in brackets, may hold anything."""
     fields = text.rpartition(")")[2].split()
-    return ProcessTimes(parent=int(fields[1]), ticks=sum(map(int, fields[11:15])))
+    return ProcessTimes(parent=int(fields[1]), ticks=int(fields[11]) + int(fields[12]))
 
 
-def tree_ticks(processes: Mapping[int, ProcessTimes], root: int) -> int:
-    """Gives the ticks of `root` and of all that it started, by process id."""
-    children = [pid for pid, process in processes.items() if process.parent == root]
-    return processes[root].ticks + sum(tree_ticks(processes, child) for child in children)
+def tree(processes: Mapping[int, ProcessTimes], root: int) -> dict[int, int]:
+    """Gives the ticks of `root` and of each process that it started, directly or not, by process id."""
+    found = {root: processes[root].ticks}
+    for pid, process in processes.items():
+        if process.parent == root:
+            found |= tree(processes, pid)
+    return found
 
 
-def _tree_s() -> float:
+def ticks_since(before: Mapping[int, int], now: Mapping[int, int]) -> int:
+    """Gives the ticks that the processes of `now` took since `before`.
+
+    Of a process that has ended nothing counts: it may be a worker of an earlier query, with all that it ever took.
+    """
+    return sum(ticks - before.get(pid, 0) for pid, ticks in now.items())
+
+
+def _tree() -> dict[int, int]:
     processes: dict[int, ProcessTimes] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
+        with contextlib.suppress(OSError):  # it ended just now
             processes[int(stat.parent.name)] = parse_stat(stat.read_text())
-        except OSError:
-            continue  # it ended just now: its time is its parent's
-    return tree_ticks(processes, os.getpid()) / os.sysconf("SC_CLK_TCK")
+    return tree(processes, os.getpid())

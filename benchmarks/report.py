@@ -137,7 +137,7 @@ def as_markdown(report: Report) -> str:
 
 _TITLES = {
     Setting.DEFAULT: "Spark as it is",
-    Setting.UNIX_SOCKET: "With `spark.python.unix.domain.socket.enabled=true`",
+    Setting.ADVISED: "With the settings that docs/how-to/faster.md advises",
 }
 
 _HEAD = (

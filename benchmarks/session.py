@@ -36,6 +36,12 @@ _BOTH = {
 }
 
 
+_ADVISED = {
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",  # no limit, which Spark would check after each row
+}
+
+
 def start_session(side: Side, setting: Setting, *, scratch: Path, jars: Path, master: str = LOCAL) -> SparkSession:
     """Starts this process's one session. Both are set for a machine of this size, as a user of one would."""
     from pyspark.sql import SparkSession
@@ -43,8 +49,8 @@ def start_session(side: Side, setting: Setting, *, scratch: Path, jars: Path, ma
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     conf = {**_BOTH, "spark.sql.warehouse.dir": str(scratch / "warehouse"), "spark.local.dir": str(scratch / "spark")}
-    if setting is Setting.UNIX_SOCKET:
-        conf["spark.python.unix.domain.socket.enabled"] = "true"
+    if setting is Setting.ADVISED:
+        conf |= _ADVISED
     if side is Side.JAR:
         conf |= _jar_conf(jars)
     builder = SparkSession.builder.appName(f"benchmark of {side}").master(master)

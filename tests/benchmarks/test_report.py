@@ -75,11 +75,11 @@ def test_a_round_that_one_side_did_not_finish_is_not_counted() -> None:
 
 def test_a_round_is_compared_within_its_setting() -> None:
     one = a_report(SINK_BATCH.key, (20.0, 100.0))
-    other = a_report(SINK_BATCH.key, (30.0, 100.0), setting=Setting.UNIX_SOCKET)
+    other = a_report(SINK_BATCH.key, (30.0, 100.0), setting=Setting.ADVISED)
 
     both = a_report_of([*one.samples, *other.samples])
 
-    assert [(a.setting, a.ratio) for a in both.answers] == [(Setting.DEFAULT, 0.2), (Setting.UNIX_SOCKET, 0.3)]
+    assert [(a.setting, a.ratio) for a in both.answers] == [(Setting.DEFAULT, 0.2), (Setting.ADVISED, 0.3)]
 
 
 def test_a_number_that_our_session_measured_beside_ours_takes_the_place_of_the_jars() -> None:
@@ -95,11 +95,11 @@ def test_a_number_that_our_session_measured_beside_ours_takes_the_place_of_the_j
         (SINK_ROWS.key, Setting.DEFAULT, 1.1, "met"),
         (SINK_ROWS.key, Setting.DEFAULT, 1.09, "missed"),
         (SOURCE_BATCH.key, Setting.DEFAULT, 1.3, "met"),
-        (SOURCE_BATCH.key, Setting.UNIX_SOCKET, 1.3, "missed"),
-        (SOURCE_BATCH.key, Setting.UNIX_SOCKET, 0.86, "missed"),
-        (SOURCE_BATCH.key, Setting.UNIX_SOCKET, 0.85, "met"),
+        (SOURCE_BATCH.key, Setting.ADVISED, 1.3, "missed"),
+        (SOURCE_BATCH.key, Setting.ADVISED, 0.86, "missed"),
+        (SOURCE_BATCH.key, Setting.ADVISED, 0.85, "met"),
         (SINK_BATCH.key, Setting.DEFAULT, 0.31, "missed"),
-        (LATENCY.key, Setting.UNIX_SOCKET, 0.65, "met"),
+        (LATENCY.key, Setting.ADVISED, 0.65, "met"),
         (SOURCE_ADD_BATCH.key, Setting.DEFAULT, 9.0, ""),
     ],
 )
