@@ -22,20 +22,22 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.slow
-def test_every_table_gives_an_answer_or_one_line_of_an_error(corpus: Path) -> None:
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_table_gives_an_answer_or_one_line_of_an_error(command: list[str], corpus: Path) -> None:
     logs = {"_delta_log", "_transaction_log"}
     tables = sorted(folder for folder, below, _ in os.walk(corpus) if logs & {*below})
+    name, *options = command
     answered = 0
 
     for table in tables:
-        for name, *options in COMMANDS:
-            done = run(name, table, *options)
-            if done.code == 3:
-                assert done.err.startswith("Error: "), (table, name)
-                assert len(done.err.splitlines()) == 1, (table, name)
-            else:
-                assert done.code == 0 or name == "doctor", (table, name, done.err)
-                answered += 1
+        done = run(name, table, *options)
+        if done.code == 3:
+            assert done.err.startswith("Error: "), table
+            assert len(done.err.splitlines()) == 1, table
+        else:
+            assert done.code == 0 or name == "doctor", (table, done.err)
+            answered += 1
 
-    assert answered > len(tables)
+    assert answered > len(tables) // 2

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -60,9 +63,30 @@ def test_a_mistake_is_one_line_and_a_code(
         assert len(done.err.splitlines()) == 1
 
 
-def test_no_secret_of_the_environment_or_the_command_line_is_printed() -> None:
+class _Refusing(BaseHTTPRequestHandler):
+    """A store that lets nobody in: unlike one that is not there, it is not asked again."""
+
+    def do_GET(self) -> None:
+        self.send_error(403)
+
+    do_HEAD = do_GET  # noqa: N815 - as above
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base's
+        """Says nothing."""
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    """The URL of such a store."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_no_secret_of_the_environment_or_the_command_line_is_printed(refusing: str) -> None:
     secret = {"TABLEFEED_STORAGE_OPTIONS": '{"aws_secret_access_key": "s3cr3t-of-env", "aws_access_key_id": "AKIA0"}'}
-    target = ["s3://bucket/none", "--storage-option", "aws_endpoint_url=http://127.0.0.1:9"]
+    target = ["s3://bucket/none", "--storage-option", f"aws_endpoint_url={refusing}"]
 
     for options in ([], ["--storage-option", "aws_session_token=s3cr3t-token"], ["--storage-option", "nope=1"]):
         done = run("inspect", *target, *options, env=secret)

@@ -19,6 +19,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
+@pytest.mark.in_turn
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", sorted(each.stem for each in TRANSCRIPTS.glob("*.txt")))
 def test_a_new_user_sees_what_the_transcript_has(name: str, wheel: Path, tmp_path: Path) -> None:
