@@ -36,9 +36,10 @@ class Plan:
 def run(plan: Plan) -> Iterator[Sample]:
     """Yields the samples of each measurement, round by round; round 0 is the warm-up, in which counts are checked.
 
-    The JAR has one session, with the advised settings, and is held against us in each setting: it has no Python worker, but
-    `collect` in `foreachBatch` is faster with it. Raises SystemExit with a session's last words where one fails: a
-    round with a side missing compares nothing.
+    The JAR has one session, with the advised settings, and is held against us in each setting: it has no Python worker,
+    but `collect` in `foreachBatch` is faster with the Unix socket.
+
+    Raises SystemExit with a session's last words where one fails: a round with a side missing compares nothing.
     """
     with ExitStack() as running:
         jar = running.enter_context(_Session(plan, Side.JAR, Setting.ADVISED))

@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    gc.set_threshold(50_000, 20, 20)  # the usual 700 spends a fifth of the time of a simulation
+    gc.set_threshold(50_000, 10, 10)  # the usual 700 spends a fifth of the time of a simulation
     if config.option.hypothesis_seed is None:
         of_the_run = getattr(config, "workerinput", {}).get("hypothesis_seed")
         config.option.hypothesis_seed = of_the_run or str(secrets.randbits(32))
