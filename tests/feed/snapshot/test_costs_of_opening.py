@@ -11,9 +11,11 @@ from support.checkpoints import classic_name, in_parquet, of_version, put_checkp
 from support.faulty_store import Fault, FaultyStore
 from support.logs import Action, a_log, add, commit_path, log_of, metadata, protocol
 from tablefeed.errors import LogGapError, VersionNotFoundError
+from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import found_at
 from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Version
 from tablefeed.store import Entry
 from tablefeed.store.memory import MemoryStore
@@ -179,3 +181,22 @@ def test_a_version_whose_commit_was_listed_and_is_gone_is_refused_as_the_log_is_
     log.load(Version(1))
     with pytest.raises(VersionNotFoundError):
         log.load(Version(2))
+
+
+def test_readers_of_one_log_get_their_own_version_also_where_another_reads_in_between() -> None:
+    inner = MemoryStore("orders")
+    a_log(inner, v0=[protocol(), metadata(), add("f0")], v1=[add("f1")])
+    put_checkpoint(inner, classic_name(0), [protocol(), metadata(), add("f0")])
+    inner.replace("_delta_log/_last_checkpoint", b'{"version":0}')
+
+    class Shared(DeltaLog):
+        """Another thread reads version 0 as soon as this one has listed the log."""
+
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if name == "_listed" and isinstance(value, LogSegment) and value.version == 1:
+                self.segment(Version(0))
+
+    snapshot = Shared(inner, location=inner.url, storage_options={}).load(Version(1))
+
+    assert (snapshot.version, sorted(paths_of(snapshot))) == (1, ["f0", "f1"])

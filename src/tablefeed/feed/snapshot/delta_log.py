@@ -160,11 +160,12 @@ class DeltaLog(TablePlace):
             hint = None
         if hint is not None and not without:
             try:
-                self._listed = build_segment(self._files_from(hint, version), version=version, without=without)
+                segment = build_segment(self._files_from(hint, version), version=version, without=without)
             except (LogError, TableNotFoundError):
                 pass  # the hint was stale or wrong: the whole listing decides
             else:
-                return self._listed
+                self._listed = segment  # written, not read back: another thread may ask for another version meanwhile
+                return segment
         files = self.listing()
         if not files:
             raise self._no_table()
