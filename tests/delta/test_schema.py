@@ -166,6 +166,15 @@ def test_types_may_be_nested_as_deep_as_parquet_is_read_and_no_deeper() -> None:
         parse_schema(_nested(101))
 
 
+def test_metadata_that_is_nested_too_deep_to_be_written_is_refused_where_it_is_written() -> None:
+    deep = '{"a":' * 300 + "1" + "}" * 300
+    schema = parse_schema(_one_column("long").replace('"metadata": {}', f'"metadata": {deep}'))
+
+    assert to_arrow(schema).names == ["c"]
+    with pytest.raises(LogError, match="nested too deep"):
+        format_schema(schema)
+
+
 _DOUBLED = {"type": "struct", "fields": [_field("Id", "long"), _field("iD", "string")]}
 
 

@@ -1,12 +1,13 @@
 """Parses and writes the log's texts of partition values (PROTOCOL.md, "Partition Value Serialization").
 
 A value has the Python type that pyarrow accepts for the column's Arrow type: int for integers, dates (days since
-1970-01-01) and timestamps (microseconds since then), float, Decimal, bool, str, bytes. So dates can be outside
-Python's years 1 to 9999, as in Spark. None is null.
+1970-01-01) and timestamps (microseconds since then), float (for floats of 32 bits one that these can be), Decimal,
+bool, str, bytes. So dates can be outside Python's years 1 to 9999, as in Spark. None is null.
 """
 
 from __future__ import annotations
 
+import ctypes
 import datetime
 import decimal
 import re
@@ -133,6 +134,10 @@ def _parse_float(text: str) -> float:
     return float(text)
 
 
+def _parse_short_float(text: str) -> float:
+    return ctypes.c_float(_parse_float(text)).value
+
+
 def _parse_decimal(text: str, data_type: Decimal) -> decimal.Decimal:
     if not _NUMBER.fullmatch(text):
         raise ValueError
@@ -223,7 +228,7 @@ _PARSERS: Mapping[str, Callable[[str], PartitionValue]] = {
     "integer": _integer(32),
     "short": _integer(16),
     "byte": _integer(8),
-    "float": _parse_float,
+    "float": _parse_short_float,
     "double": _parse_float,
     "boolean": _parse_boolean,
     "binary": _parse_binary,

@@ -69,8 +69,17 @@ def schema_of(metadata: Metadata) -> Struct:
 
 
 def format_schema(schema: Struct) -> str:
-    """The text of `schema` as Spark writes it, without spaces; `parse_schema` gives `schema` back."""
-    return orjson.dumps(_json(schema), default=dict).decode()
+    """The text of `schema` as Spark writes it, without spaces; `parse_schema` gives `schema` back.
+
+    Raises LogError where the metadata of a column can be parsed but is nested too deep to be written again.
+    """
+    try:
+        return orjson.dumps(_json(schema), default=dict).decode()
+    except TypeError as error:
+        raise LogError(
+            f"The schema of {TABLE} cannot be written again: the metadata of a column is nested too deep. Remove that "
+            "metadata with the program that wrote it."
+        ) from error
 
 
 def from_spark(schema_json: str) -> Struct:
