@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tablefeed.errors import NotExclusiveError, StoreConfigError, StoreError
 from tablefeed.store import FsspecStore, LocalStore, open_store
 from tablefeed.store.address import Address, credentials, parse_address, shown
-from tablefeed.store.options import for_fsspec, secrets, shown_cause
+from tablefeed.store.options import for_fsspec, masked, secrets, shown_cause
 
 
 @pytest.mark.parametrize(
@@ -293,6 +293,34 @@ def test_hadoops_options_are_refused_with_the_name_of_ours(url: str, hadoops: st
         open_store(url, {hadoops: "pa55w0rd"})
     assert hadoops in str(caught.value)
     assert "pa55w0rd" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Could not list test-bucket/tests of test at h", "Could not list test-bucket/tests of *** at h"),
+        ("user:test@h?sig=test&x=a, key a", "user:***@h?sig=***&x=***, key ***"),
+        ("no latest_test; pa55w0rds", "no latest_test; ***s"),
+    ],
+)
+def test_a_short_secret_is_hidden_where_it_stands_alone_and_a_long_one_everywhere(text: str, shown: str) -> None:
+    assert masked(text, ("pa55w0rd", "test", "a")) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("s3://b/t", "aws_access_key_id"),
+        ("s3://b/t", "aws_region"),
+        ("gs://b/t", "google_base_url"),
+        ("abfs://c@a.dfs.core.windows.net/t", "AZURE_STORAGE_ACCOUNT_KEY"),
+    ],
+)
+@pytest.mark.parametrize("value", [538, 5.38, b"538"], ids=["int", "float", "bytes"])
+def test_an_option_that_is_a_number_or_bytes_is_named_and_not_repeated(url: str, name: str, value: object) -> None:
+    with pytest.raises(StoreConfigError, match=f"option '{name}' for {url} is a {type(value).__name__}") as caught:
+        for_fsspec(url.partition(":")[0], {name: value}, url=url)
+    assert "538" not in str(caught.value)
 
 
 def test_an_option_that_is_broken_json_is_named_and_not_repeated() -> None:

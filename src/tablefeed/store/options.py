@@ -60,6 +60,9 @@ _HADOOP = {
 _SECRET_PART = re.compile(
     r"""(?:AccountKey=|SharedAccessSignature=|sig=|"[a-z_]*(?:key|secret|token)"\s*:\s*")([^";&]+)"""
 )
+_SHORT = 8
+"""Shorter secrets are no secrets, such as the "test" of a server on one's own machine, but may be parts of words."""
+
 _SECRET_WORDS = ("key", "secret", "token", "password", "sas", "credential", "connection")
 
 
@@ -80,7 +83,7 @@ def for_fsspec(scheme: str, options: Mapping[str, object], *, url: str) -> dict[
     """Gives the keyword arguments of fsspec's file system for `scheme`.
 
     The text true or false becomes a bool, and a JSON object a dict: fsspec expects these, but options are text. Raises
-    StoreConfigError for an unknown option that begins like object_store's.
+    StoreConfigError for an unknown option that begins like object_store's, and for a number where it takes a text.
     """
     typed = {name: _typed(name, value, url=url) for name, value in options.items()}
     return _for_cloud(scheme, typed, url=url) if scheme in _CLOUDS else typed
@@ -96,9 +99,12 @@ def secrets(options: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def masked(text: str, hidden: Iterable[str]) -> str:
-    """Gives `text` without the `hidden` texts."""
+    """Gives `text` without the `hidden` texts. A short one stays where it is a part of a longer word."""
     for secret in hidden:
-        text = text.replace(secret, "***")
+        if len(secret) < _SHORT:
+            text = re.sub(rf"(?<![\w-]){re.escape(secret)}(?![\w-])", "***", text)
+        else:
+            text = text.replace(secret, "***")
     return text
 
 
@@ -114,9 +120,14 @@ def _for_cloud(scheme: str, options: Mapping[str, object], *, url: str) -> dict[
     client: dict[str, object] = {}
     for name, value in options.items():
         lowered = name.lower()
+        is_ours = lowered in known or (scheme == "s3" and lowered in _S3_CLIENT)
+        if is_ours and isinstance(value, int | float | bytes) and not isinstance(value, bool):
+            raise StoreConfigError(
+                f"The storage option {name!r} for {url} is a {type(value).__name__}. Give a text.", url=url
+            )
         if lowered in known:
             arguments[known[lowered]] = value
-        elif scheme == "s3" and lowered in _S3_CLIENT:
+        elif is_ours:
             client[_S3_CLIENT[lowered]] = value
         elif lowered.startswith(prefix) and lowered not in _WITHOUT_EFFECT:
             near = difflib.get_close_matches(lowered, [*known, *(_S3_CLIENT if scheme == "s3" else ())], n=1)
