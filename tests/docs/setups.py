@@ -131,4 +131,7 @@ def yesterday(url):
 }
 """A page that is not here has no setup."""
 
-NOT_RUN = {"docs/how-to/catalogs.md": "needs the server of a catalog: tests/catalog has a fake one"}
+NOT_RUN = {
+    "docs/how-to/catalogs.md": "needs the server of a catalog: tests/catalog has a fake one",
+    "docs/tutorial/first-pipeline.md": "tests/new_user runs it, with the wheel",
+}

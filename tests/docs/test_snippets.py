@@ -15,34 +15,25 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
 import tablefeed
 from docs.setups import NOT_RUN, SETUPS, Setup
+from support.pages import Block, blocks
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^( *)```(\w*)(?: title=\"([^\"]*)\")?\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 RUN = ("python", "sql", "bash")
 
 
-class Block(NamedTuple):
-    language: str
-    title: str
-    text: str
-
-
-def blocks(page: str, setup: Setup) -> Iterator[Block]:
+def blocks_of(page: str, setup: Setup) -> list[Block]:
     text = (ROOT / page).read_text(encoding="utf-8")
     for old, new in setup.replaced.items():
         assert old in text, f"{page} no longer has {old!r}"
         text = text.replace(old, new)
-    for _, language, title, body in BLOCK.findall(text):
-        yield Block(language, title, body)
+    return blocks(text)
 
 
 def in_folder(text: str, folder: Path) -> str:
@@ -53,7 +44,7 @@ PAGES = [
     name
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     if (name := path.relative_to(ROOT).as_posix()) not in NOT_RUN
-    and any(block.language in RUN and not block.title for block in blocks(name, SETUPS.get(name, Setup())))
+    and any(block.language in RUN and not block.title for block in blocks_of(name, SETUPS.get(name, Setup())))
 ]
 
 
@@ -66,14 +57,12 @@ def shell(text: str, folder: Path) -> str:
     }
     command = ["bash", "-euo", "pipefail", "-c", text]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    log = folder / "spark.log"
-    assert done.returncode == 0, done.stdout + done.stderr + (log.read_text()[-3000:] if log.exists() else "")
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.mark.spark
 @pytest.mark.one_spark
-@pytest.mark.timeout(600)  # the tutorial starts Spark three times
 @pytest.mark.parametrize("page", PAGES)
 def test_the_snippets_of_a_page_do_what_it_says(
     page: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
@@ -83,7 +72,7 @@ def test_the_snippets_of_a_page_do_what_it_says(
     namespace = {"spark": spark, "__name__": "__main__"}
     exec(in_folder(setup.code, tmp_path), namespace)  # noqa: S102 - a setup of ours
     printed = ""
-    for block in blocks(page, setup):
+    for block in blocks_of(page, setup):
         text = in_folder(block.text, tmp_path)
         if block.title:
             Path(block.title).write_text(text)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from new_user.player import NewUser, build_wheel
-from new_user.things import TRANSCRIPTS, give_things
+from new_user.things import CHANGING, TRANSCRIPTS, give_things, script
 
 with tempfile.TemporaryDirectory() as folder:
     wheel = build_wheel(Path(folder))
@@ -18,5 +18,5 @@ with tempfile.TemporaryDirectory() as folder:
         home.mkdir()
         user = NewUser(home, wheel)
         give_things(transcript.stem, user.here)
-        transcript.write_text(user.play(transcript.read_text(encoding="utf-8")), encoding="utf-8")
+        transcript.write_text(user.play(script(transcript.stem), CHANGING.get(transcript.stem, ())), encoding="utf-8")
         sys.stdout.write(f"{transcript}\n")

@@ -1,8 +1,8 @@
 """Plays a transcript again: types its commands into a shell of a new user, and writes down what the user sees.
 
-A transcript is text. A line that begins with `$ ` is typed, one with `# ` is a remark. The lines after a command are
-its output, and `[exit 3]` is its exit code where that is not 0. Whatever differs from run to run is replaced by a name
-such as `<time>`.
+A transcript is text. A line that begins with `$ ` is typed, and so are lines below it that begin with `> `. One with
+`# ` is a remark. The lines after a command are its output, and `[exit 3]` is its exit code where that is not 0.
+Whatever differs from run to run is replaced by a name such as `<time>`.
 
 The new user has a Python, the wheel and what it depends on. The dependencies are those of the environment that plays,
 so that nothing is downloaded.
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -63,14 +64,13 @@ class NewUser:
             **{name: os.environ[name] for name in ("JAVA_HOME",) if name in os.environ},
         }
 
-    def play(self, transcript: str) -> str:
-        """Gives the transcript as it is now."""
+    def play(self, transcript: str, changing: Sequence[tuple[str, str]] = ()) -> str:
+        """Gives the transcript as it is now. `changing` has what differs in this one only, and names for it."""
         seen: list[str] = []
-        for line in transcript.splitlines():
-            if line.startswith("# "):
-                seen.append(line)
-            elif line.startswith("$ "):
-                seen += [line, *self._type(line[2:])]
+        for entry in re.findall(r"^# .*|^\$ .*(?:\n> .*)*", transcript, re.MULTILINE):
+            seen += entry.splitlines()
+            if entry.startswith("$ "):
+                seen += self._type(entry[2:].replace("\n> ", "\n"), [*changing, *_CHANGING])
         return "\n".join(seen) + "\n"
 
     def run(self, command: str) -> tuple[str, int]:
@@ -86,11 +86,11 @@ class NewUser:
         )
         return done.stdout.decode(errors="replace"), done.returncode
 
-    def _type(self, command: str) -> list[str]:
+    def _type(self, command: str, changing: Sequence[tuple[str, str]]) -> list[str]:
         text, code = self.run(command)
         for place, name in ((self.here, "<here>"), (self.here.parent, "<home>")):
             text = text.replace(str(place), name)
-        for pattern, name in _CHANGING:
+        for pattern, name in changing:
             text = re.sub(pattern, name, text)
         lines = [line.rstrip() for line in text.splitlines()]
         return lines if code == 0 else [*lines, f"[exit {code}]"]
