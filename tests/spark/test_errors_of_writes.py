@@ -74,10 +74,14 @@ def test_without_a_path_the_error_names_the_call_that_takes_one(spark: SparkSess
         checkpoint = str(tmp_path / "other checkpoint")
         writer.option("checkpointLocation", checkpoint).toTable("copied").awaitTermination(PATIENCE_S)
 
+    made = Path(str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:")) / "copied"
     for call in (start, to_table):
         text = refusal(call)
         assert "No path was given" in text
-        assert "toTable" in text
+        assert "DROP TABLE" in text
+    assert made.is_dir()  # Spark makes it before it asks for a writer
+    spark.sql("DROP TABLE copied")
+    assert not made.exists()
     assert "No path was given" in refusal(
         lambda: spark.createDataFrame([(1,)], "id long").write.format("tablefeed").mode("append").save()
     )

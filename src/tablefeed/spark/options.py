@@ -107,8 +107,8 @@ def table_path(options: Mapping[str, str], *, call: str) -> str:
     if not path or "provider" in options:
         raise MissingPathError(
             f"No path was given. Name the table's folder: {call}(path). Tables of the catalog (toTable, "
-            "readStream.table, CREATE TABLE ... USING) do not reach tablefeed with their path. If toTable "
-            "made a table, drop it.",
+            "readStream.table, CREATE TABLE ... USING) do not reach tablefeed with their path. For toTable, Spark "
+            "makes a table and its folder before it asks tablefeed: DROP TABLE removes both.",
         )
     return path
 
