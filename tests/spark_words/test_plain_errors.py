@@ -26,6 +26,12 @@ def a_wrong_option(folder: Path) -> object:
     return DefaultSource({"path": str(folder / "t"), "mergeSchemas": "true"}).writer(ROWS, overwrite=False)
 
 
+def a_limit_of_a_stream(folder: Path) -> object:
+    source = DefaultSource({"path": str(folder / "t"), "maxFilesPerTrigger": "0"})
+    reader = source.streamReader(source.schema())
+    return reader.prepareForTriggerAvailableNow()  # type: ignore[attr-defined]  # of SupportsTriggerAvailableNow
+
+
 def a_file_that_is_gone(folder: Path) -> object:
     source = DefaultSource({"path": str(folder / "t")})
     reader = source.reader(source.schema())
@@ -35,7 +41,7 @@ def a_file_that_is_gone(folder: Path) -> object:
     return list(reader.read(task))
 
 
-@pytest.mark.parametrize("mistake", [no_table, a_wrong_option, a_file_that_is_gone])
+@pytest.mark.parametrize("mistake", [no_table, a_wrong_option, a_limit_of_a_stream, a_file_that_is_gone])
 def test_an_error_has_no_frame_below_sparks_call_and_no_cause_and_its_whole_traceback_is_logged(
     mistake: Callable[[Path], object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,8 +18,13 @@ _Result = TypeVar("_Result")
 
 logger = logging.getLogger(__name__)
 
-CALLS = frozenset({"__init__", "initialOffset", "latestOffset", "partitions", "read", "write", "commit", "abort"})
-"""What Spark calls of readers and writers."""
+CALLS = frozenset({"__init__", "partitions", "read", "write", "commit", "abort"}) | {
+    "initialOffset",
+    "latestOffset",
+    "getDefaultReadLimit",
+    "prepareForTriggerAvailableNow",
+}
+"""What Spark calls of readers and writers, and what may raise."""
 
 
 class PlainErrors:
