@@ -31,6 +31,17 @@ Driver stacktrace:
 Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
 tablefeed.errors.DataFileError: The data file a of /t is gone. Restore it.
 """
+ROW = """[STREAM_FAILED] Query [id = 1] terminated with exception: Traceback (most recent call last):
+tablefeed.errors.InvalidRowsError: [DELTA_X] CHECK constraint small (id < 3) violated by row with values:
+ - day : a
+ - id : 7
+Nothing of this write to /t was committed: correct the row.
+
+\tat org.apache.spark.api.python.BasePythonRunner.run(PythonRunner.scala:1)
+"""
+SMALL = (
+    "[DELTA_X] CHECK constraint small (id < 3) violated by row with values: - day : a - id : 7 Nothing of this write"
+)
 
 
 @pytest.mark.parametrize(
@@ -38,10 +49,11 @@ tablefeed.errors.DataFileError: The data file a of /t is gone. Restore it.
     [
         (LOAD, "[DELTA_TABLE_NOT_FOUND] There is no table at /t. Check the path."),
         (RuntimeError(TASK), "The data file a of /t is gone. Restore it."),
+        (ROW, f"{SMALL} to /t was committed: correct the row."),
         (TableError("It is wrong.\nDo this."), "It is wrong. Do this."),
         (ValueError("[SPARKS_OWN] Not ours. SQLSTATE: 42000\n\tat x"), "[SPARKS_OWN] Not ours."),
     ],
-    ids=["load", "task", "ours", "not ours"],
+    ids=["load", "task", "values of a row", "ours", "not ours"],
 )
 def test_the_message_of_the_raised_error_is_given_alone(error: BaseException | str, plain: str) -> None:
     assert explain(error) == plain

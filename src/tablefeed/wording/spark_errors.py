@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_MESSAGE = re.compile(r"^(?:\S+: )?tablefeed\.errors\.\w+: (.*)$", re.MULTILINE)
+_MESSAGE = re.compile(r"^(?:\S+: )?tablefeed\.errors\.\w+: (.*(?:(?:\n - .*)+\n.*)?)$", re.MULTILINE)
+"""A message is one line, or has the values of a row on lines of their own, and one line after them."""
 _CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 _STATE = re.compile(r"\s+SQLSTATE: \w{5}$")
 
