@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from tablefeed.errors import IllegalOptionError, SchemaMismatchError, TableNotFoundError
+from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, SchemaMismatchError, TableNotFoundError
 from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.changes.change_rules import refuse_reserved_names
 from tablefeed.feed.timestamp_text import in_zone
@@ -24,6 +24,8 @@ def analyse(options: Mapping[str, str]) -> Analysis:
     path = table_path(options, call="load")
     parsed = parse_at_load(options)
     timestamp = parsed["timestampAsOf"]
+    if timestamp is not None and parsed["versionAsOf"] is not None:
+        raise ConflictingOptionsError(options=("versionAsOf", "timestampAsOf"), remedy="Set one of them.")
     if timestamp is not None and parsed["timeZone"] is not None:
         timestamp = in_zone(timestamp, parsed["timeZone"])
     try:

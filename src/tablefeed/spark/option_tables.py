@@ -19,6 +19,7 @@ from tablefeed.feed.arguments import checked_id, word
 from tablefeed.feed.changes.java_regex import JavaRegex, java_regex
 from tablefeed.feed.commit.collisions import OnCollision
 from tablefeed.feed.snapshot.table_format import TableFormat
+from tablefeed.feed.snapshot.timeline import parse_timestamp
 from tablefeed.feed.stream.source_options import DROP, RENAME, TYPE_CHANGE
 from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.write.write_rules import Scope, codec, column_paths
@@ -110,6 +111,12 @@ def time_zone(option: str, value: str) -> tzinfo:
             option=option, value=value, explain="must be a time zone such as 'Europe/Berlin', 'UTC' or '+01:00'"
         )
     return zone
+
+
+def moment(option: str, value: str) -> str:
+    """A timestamp such as '2024-01-31 12:00:00', or a date."""
+    parse_timestamp(value, argument=option)
+    return value
 
 
 def _one_of(words: type[StrEnum]) -> Parse:
@@ -370,7 +377,7 @@ BATCH_READ: tuple[OptionSpec, ...] = (
         doc="Read the table as of this version.",
     ),
     OptionSpec(
-        "timestampAsOf", text, doc="Read the newest version committed at or before this time, a timestamp or a date."
+        "timestampAsOf", moment, doc="Read the newest version committed at or before this time, a timestamp or a date."
     ),
     _TIME_ZONE,
     _TASKS,

@@ -115,7 +115,7 @@ def table_path(options: Mapping[str, str], *, call: str) -> str:
 
 def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
     """Refuses a version or a time on a stream, as an option or as `path@v3`."""
-    named = [k for k in options if k.lower() in ("versionasof", "timestampasof")]
+    named = [name for name in ("versionAsOf", "timestampAsOf") if name.lower() in map(str.lower, options)]
     if named or re.search(r"@(v[0-9]+|[0-9]{17})$", path):
         raise UnsupportedOptionError(
             option=named[0] if named else path.rpartition("@")[2],
