@@ -19,10 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tablefeed
 from tablefeed.spark import explain
+from tablefeed.wording.words import cut
 
 ROWS = pa.table({"id": [1, 2], "day": ["a", "b"]})
 
 INTRODUCTION = """# Mistakes in Spark
+
+<!-- Made by `scripts/mistakes_in_spark.py`, which makes each mistake and has the command: change it, not this page. -->
 
 Spark {version} puts its own text, and often a Python traceback, before the error of a Python data source. A source
 cannot change that: Spark's planner and its tasks send an error as text, and Spark writes the first line. So tablefeed's
@@ -33,8 +36,8 @@ message lies some lines deep. Its own frames and causes are left out, to keep it
 - `spark.sql.execution.pyspark.udf.hideTraceback.enabled=true` leaves out the traceback. The message is then further up.
 - `MetricsListener` writes the message alone to the log when a query fails.
 
-`scripts/mistakes_in_spark.py` makes these mistakes and writes this page. *Lines above* counts the lines of the error's
-text before the message, first as Spark is, then without the traceback.
+*Lines above* counts the lines of the error's text before the message, first as Spark is, then without the traceback.
+
 """
 
 
@@ -55,9 +58,9 @@ class Mistakes:
         """Reads a table."""
         return self.spark.read.format("tablefeed").options(**options).load(url)  # type: ignore[arg-type]
 
-    def save(self, rows: DataFrame, url: str, **options: object) -> None:
-        """Appends rows to a table."""
-        rows.write.format("tablefeed").mode("append").options(**options).save(url)  # type: ignore[arg-type]
+    def save(self, row: str, url: str, **options: object) -> None:
+        """Appends the row of these expressions to a table."""
+        self.spark.sql(f"SELECT {row}").write.format("tablefeed").mode("append").options(**options).save(url)  # type: ignore[arg-type]
 
     def stream(
         self, url: str, *, to: str | None = None, sink: dict[str, object] | None = None, **options: object
@@ -110,8 +113,6 @@ class Mistakes:
     def all(self) -> Iterator[tuple[str, Callable[[], object]]]:
         """Gives each mistake with its name."""
         good, none = self.table(), str(self.folder / "none")
-        ids = self.spark.sql("SELECT 3L AS id, 'c' AS day")
-        text = self.spark.sql("SELECT 'x' AS id, 'c' AS day")
         checked = self.table()
         tablefeed.alter(checked, add_constraints={"small": "id < 3"})
         feed = {"readChangeFeed": "true", "startingVersion": 0}
@@ -191,12 +192,12 @@ class Mistakes:
             stream + "rows that break a constraint",
             lambda: self.stream(self.table(pa.table({"id": [7], "day": ["x"]})), to=checked),
         )
-        yield "write: a misspelt option", lambda: self.save(ids, good, partitionedBy="id")
-        yield "write: a column that the table lacks", lambda: self.save(ids.selectExpr("*", "1 AS more"), good)
-        yield "write: a text that is no number", lambda: self.save(text, good)
-        yield "write: a row that breaks a constraint", lambda: self.save(ids, checked)
-        yield "write: txnAppId without txnVersion", lambda: self.save(ids, good, txnAppId="etl")
-        yield "write: a path of no table that can be made", lambda: self.save(ids, "hdfs://namenode/t")
+        yield "write: a misspelt option", lambda: self.save("3L AS id", good, partitionedBy="id")
+        yield "write: a column that the table lacks", lambda: self.save("3L AS id, 1 AS more", good)
+        yield "write: a text that is no number", lambda: self.save("'x' AS id", good)
+        yield "write: a row that breaks a constraint", lambda: self.save("3L AS id", checked)
+        yield "write: txnAppId without txnVersion", lambda: self.save("3L AS id", good, txnAppId="etl")
+        yield "write: a path of no table that can be made", lambda: self.save("3L AS id", "hdfs://namenode/t")
 
 
 def measured(mistake: Callable[[], object]) -> tuple[list[str], str, int | None]:
@@ -210,11 +211,21 @@ def measured(mistake: Callable[[], object]) -> tuple[list[str], str, int | None]
     return ["no error"], "", None
 
 
-def cell(text: str, folder: Path) -> str:
-    """Gives `text` for a table cell, without what differs from run to run."""
-    text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "ID", text.replace(str(folder), "/lake"))
-    text = re.sub(r'"/\S*/((?:pyspark_)?tablefeed|pyspark)/', r'"\1/', text)
-    return text.replace("|", "\\|").replace("<", "&lt;")
+def anywhere(text: str, folder: Path) -> str:
+    """Gives `text` without what differs from run to run and from machine to machine."""
+    text = text.replace(str(folder), "/lake").replace(str(Path.home()), "/home/me")
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "ID", text)
+    return re.sub(r'"/\S*/((?:pyspark_)?tablefeed/|pyspark/)(\S+"), line \d+', r'"\1\2, line N', text)
+
+
+def code(line: str) -> str:
+    """Gives a line of a text of Spark for a cell of a table."""
+    return f"`{cut(line.strip(), 110)}`".replace("|", "\\|")
+
+
+def words(text: str) -> str:
+    """Gives a message for a cell of a table."""
+    return re.sub(r"([*_`\[\]|])", r"\\\1", cut(text, 400)).replace("<", "&lt;")
 
 
 def main() -> None:
@@ -239,11 +250,9 @@ def main() -> None:
             )
         sys.stdout.write("\n| mistake | lines above | the first three lines | `explain` |\n| --- | --- | --- | --- |\n")
         for name, (first, plain, depth) in found[0].items():
-            shown = "<br>".join(cell(line.strip(), folder / "false")[:110] for line in first)
+            shown = "<br>".join(code(anywhere(line, folder / "false")) for line in first)
             above = f"{depth}, {found[1][name][2]}".replace("None", "not there")
-            sys.stdout.write(f"| {name} | {above} | {shown} | {cell(plain, folder / 'false')[:300]} |\n")
-        left = sorted(path.name for path in (folder / "warehouse").glob("*"))
-        sys.stderr.write(f"left in the warehouse: {left}\n")
+            sys.stdout.write(f"| {name} | {above} | {shown} | {words(anywhere(plain, folder / 'false'))} |\n")
         spark.stop()
 
 
