@@ -97,6 +97,29 @@ def test_no_secret_of_the_environment_or_the_command_line_is_printed(refusing: s
         assert "AKIA0" not in done.err + done.out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["{url}"],
+        ["offsets", "{url}"],
+        ["offsets", "show", "{t}", "{url}"],
+        ["consumers", "{url}"],
+        ["report", "{t}", "--table", "{url}"],
+        ["report", "{t}", "--table={url}"],
+        ["cat", "{t}", "--format={url}"],
+        ["log", "{t}", "{url}"],
+    ],
+)
+def test_an_error_shows_a_url_that_was_typed_without_its_password(arguments: list[str], orders: Path) -> None:
+    places = {"t": str(orders), "url": "s3://user:s3cr3t%2Ft@bucket/x?sig=s3cr3t"}
+
+    done = run(*(argument.format(**places) for argument in arguments))
+
+    assert done.code in (2, 3)
+    assert "s3://bucket/x" in done.err
+    assert "s3cr3t" not in done.err
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"aws_secret_access_key": 5}', "s3cr3t"])
 def test_storage_options_of_the_environment_that_are_no_texts_are_refused_unseen(text: str, orders: Path) -> None:
     done = run("inspect", orders, env={"TABLEFEED_STORAGE_OPTIONS": text})

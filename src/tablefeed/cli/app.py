@@ -15,10 +15,19 @@ from tablefeed.errors import TablefeedError
 
 _TYPED = "tablefeed.typed"
 """In the context of a command: what is typed for each argument of its function."""
+_ARGUMENTS = "tablefeed.arguments"
+"""In the same context: all that is typed after `tablefeed`."""
 
 
 def _typed(parameter: Any) -> str:  # Any: typer's own copy of click
     return str(max(parameter.opts, key=len)) if parameter.param_type_name == "option" else str(parameter.metavar)
+
+
+def _safe(text: str, ctx: Any) -> str:
+    from tablefeed.feed.api.opening import without_credentials
+
+    typed = ctx.meta.get(_ARGUMENTS, ())
+    return without_credentials(text, [*typed, *(each.partition("=")[2] for each in typed)])
 
 
 class Commands(TyperGroup):
@@ -42,6 +51,7 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Gives the command that is typed. For an unknown one the error suggests the nearest name."""
+        ctx.meta[_ARGUMENTS] = args
         self.commands = dict.fromkeys(COMMANDS, self)  # only the names are read
         try:
             name, command, rest = super().resolve_command(ctx, args)
@@ -56,14 +66,20 @@ class Commands(TyperGroup):
         formatter.write(overview())
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs a command. Errors of tables, interrupts and closed pipes become exit codes."""
+        """Runs a command. Errors of tables, interrupts and closed pipes become exit codes.
+
+        No error repeats the password in a URL that was typed.
+        """
         try:
             with warnings_shown():
                 result = super().invoke(ctx)
             sys.stdout.flush()
         except TablefeedError as error:
-            typer.echo(f"Error: {plain_text(error, ctx.meta.get(_TYPED, {}))}", err=True)
+            typer.echo(f"Error: {_safe(plain_text(error, ctx.meta.get(_TYPED, {})), ctx)}", err=True)
             raise typer.Exit(ERROR) from error
+        except typer.TyperException as error:  # wrong usage
+            error.message = _safe(error.message, ctx)
+            raise
         except BrokenPipeError as error:
             silence_stdout()
             raise typer.Exit(BROKEN_PIPE) from error

@@ -1,9 +1,9 @@
-"""Finds the log of a table, and the version that a user asks for."""
+"""Finds the log of a table, and the version that a user asks for. Says how a text may show what the user gave."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 
 from tablefeed.errors import ConflictingOptionsError
@@ -12,6 +12,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.timeline import parse_timestamp, version_at
 from tablefeed.model.actions import Version
+from tablefeed.store.address import shown
 
 
 def table_at(
@@ -33,3 +34,11 @@ def table_at(
     if timestamp is not None:
         version = version_at(log, parse_timestamp(timestamp, argument="timestamp"))
     return log, None if version is None else Version(version)
+
+
+def without_credentials(text: str, given: Iterable[str]) -> str:
+    """Gives `text` with each path and URL of `given` as errors show it: without a user, a password or a query."""
+    for each in given:
+        if (shows := shown(each)) != each:
+            text = text.replace(each, shows)
+    return text
