@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.arguments import delivered, selected, text, whole_number
+from tablefeed.feed.progress_lines import logged
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
@@ -257,11 +258,11 @@ class Table:
 
         scan = table_scan(self._snapshot)
         total = None if on_progress is None else sum(batch.num_rows for batch in self._files(scan, row_filter))
+        report = logged(on_progress, url=self._log.url)
         adds = (add for batch in self._files(scan, row_filter) for add in to_add_files(batch))
         for done, add in enumerate(adds, start=1):
             yield from read_task(scan.of([add]), schema, store=self._log.store)
-            if on_progress is not None:
-                on_progress(Progress(step="files read", done=done, total=total))
+            report(Progress(step="files read", done=done, total=total))
 
     def _files(self, scan: ScanTask, row_filter: RowFilter | None) -> Iterator[pa.RecordBatch]:
         if row_filter is None:

@@ -17,6 +17,7 @@ from tablefeed.delta import features
 from tablefeed.delta.names import checkpoint_name
 from tablefeed.errors import LogError, ObjectNotFoundError, UnsupportedFeatureError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, switch
+from tablefeed.feed.progress_lines import logged
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.index_log import IndexSnapshot, IndexTablesLog
 from tablefeed.feed.snapshot.open_log import open_log
@@ -75,7 +76,7 @@ def checkpoint(
     log = open_log(location(url), store_options(storage_options))
     cleans = switch(clean_up, argument="clean_up")
     now_ms = time.time_ns() // 1_000_000
-    return checkpointed(log, clean_up=cleans, now_ms=now_ms, on_progress=on_progress or unreported)
+    return checkpointed(log, clean_up=cleans, now_ms=now_ms, on_progress=logged(on_progress, url=log.url))
 
 
 def checkpointed(

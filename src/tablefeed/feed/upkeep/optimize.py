@@ -29,6 +29,7 @@ from tablefeed.errors import ConflictError, IllegalOptionError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.progress_lines import logged
 from tablefeed.feed.scan.arrow_filter import checked_filter
 from tablefeed.feed.scan.delta_task import DeltaColumns, delta_columns
 from tablefeed.feed.scan.pruning import Pruner
@@ -117,7 +118,7 @@ def optimize(
         raise IllegalOptionError(option="max_deleted_rows_ratio", value=str(share), explain="must be from 0 to 1")
     rows, predicate = _partitions(where, snapshot)
     folding = Folding(target_bytes=target, rows=rows, predicate=predicate, deleted_share=share)
-    return fold(snapshot, folding, on_progress=on_progress or unreported)
+    return fold(snapshot, folding, on_progress=logged(on_progress, url=log.url))
 
 
 @naming_its_table

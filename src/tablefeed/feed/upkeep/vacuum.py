@@ -36,6 +36,7 @@ from tablefeed.delta.paths import below_root
 from tablefeed.delta.schema.column_mapping import physical_name
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, switch
+from tablefeed.feed.progress_lines import logged
 from tablefeed.feed.rows.state import read_state
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_maintained
@@ -128,7 +129,7 @@ def vacuum(
         allow_short=switch(allow_short_retention, argument="allow_short_retention"),
         dry_run=switch(dry_run, argument="dry_run"),
         now_ms=time.time_ns() // 1_000_000,
-        on_progress=on_progress or unreported,
+        on_progress=logged(on_progress, url=log.url),
     )
 
 
