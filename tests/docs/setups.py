@@ -108,7 +108,7 @@ SETUPS = {
     "docs/how-to/schema-changes.md": Setup(code=ORDERS + "orders('/lake/orders', 2)"),
     "docs/how-to/scheduled-runs.md": Setup(code=ORDERS + "orders('/lake/orders')"),
     "docs/how-to/monitoring.md": Setup(replaced=ATTACHED),
-    "docs/how-to/openlineage.md": Setup(replaced=ATTACHED),
+    "docs/how-to/openlineage.md": Setup(code=ORDERS + "orders('/lake/orders')\nrows = rows_of(2)", replaced=ATTACHED),
     "docs/how-to/sql.md": Setup(
         code=ORDERS
         + "orders('/lake/orders', 50)\n"
