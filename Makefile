@@ -89,7 +89,7 @@ test-all: test test-peer ## test and test-peer, and the remaining JVM tests on S
 	@$(JAVA) $(PEER_VENV)/bin/python -m pytest -m one_spark $(BY_TWO)
 
 new-user: $(VENV)/.installed ## plays a new user with the wheel, and writes the transcripts of tests/new_user anew
-	@PYTHONPATH=src:tests $(PYTHON) -m new_user
+	@PYTHONPATH=src:tests $(JAVA) $(PYTHON) -m new_user
 
 package: $(VENV)/.installed ## builds wheel and sdist into dist, and checks both as PyPI does
 	@rm -rf dist && $(PYTHON) -m build --no-isolation --outdir dist . >/dev/null
