@@ -43,7 +43,7 @@ UNREACHED: Mapping[str, str] = {
     "feed/commit/own_log.py:all_in_log_of:delete": REPLACED,
     "feed/commit/own_log.py:all_in_log_of:stat": REPLACED,
     "store/base.py:put_own:delete": REPLACED_UNSEEN,
-    "feed/commit/settled_put.py:_is_next_in_listing:put_if_absent": MADE_ANEW,
+    "feed/commit/settled_put.py:_is_taken_back:put_if_absent": MADE_ANEW,
     "feed/commit/settled_put.py:_take_back:delete": MADE_ANEW,
     "feed/scan/delta_task.py:DeltaTask.row_groups:open_input": "reads only, and only a file that several tasks share",
     "feed/scan/split_task.py:_size:stat": "reads only, and only a split whose log does not say its size",

@@ -368,8 +368,8 @@ class Operator:
 
     def _replace(self, table: str, other: Disk | None) -> None:
         disk = self._world.disk(table)
-        if not disk.history:
-            return  # the files of a table that is about to be made are nobody's yet
+        if not disk.names(""):
+            return
         self._world.late = [each for each in self._world.late if each[1] is not disk]
         disk.become(other)
         if table == "source":

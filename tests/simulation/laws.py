@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
+from urllib.parse import unquote
 
 import orjson
 import pyarrow as pa
@@ -130,12 +131,14 @@ class Oracle:
         return found
 
     def check_log(self, table: str) -> None:
-        """Whichever checkpoint a reader begins with, it finds the same table; and checksums are right."""
+        """Live files are there; whichever checkpoint a reader begins with, it finds them; and checksums are right."""
         disk = self._world.disk(table)
         if not disk.history:
             require(not disk.names(), f"{table} was deleted and has {disk.names()}")
             return
         require(sorted(disk.history) == list(range(len(disk.history))), f"{table} has versions {sorted(disk.history)}")
+        gone = {key for key in self.live(table) if not disk.exists(unquote(key.partition(" ")[0]))}
+        require(not gone, f"{table} names the files {gone}, which are gone")
         for name in disk.names():
             if ".checkpoint." in name and "_sidecars" not in name and name not in disk.damaged:
                 self._check_checkpoint(table, disk, name)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from support.commits import a_write, commit_files, committed, raced, still
+from support.faulty_store import Fault, FaultyStore
 from support.logs import (
     ID,
     Action,
@@ -22,7 +23,7 @@ from support.logs import (
     protocol,
     put,
 )
-from tablefeed.errors import ConflictError, TablefeedError, UnsupportedFeatureError
+from tablefeed.errors import CommitUnknownError, ConflictError, TablefeedError, UnsupportedFeatureError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.write.sink import plan_write
@@ -92,6 +93,31 @@ def test_a_first_batch_whose_files_went_with_the_folder_of_a_table_that_others_m
         commit(log, None, ours, still())
 
     assert (log.load().version, live_paths(log)) == (0, [])
+
+
+def test_a_first_commit_whose_files_are_gone_when_it_is_put_is_taken_back_with_the_rest_of_them() -> None:
+    store = MemoryStore("orders")
+    log = raced(store, lambda: store.delete("p=1/b"))  # another empties the folder right before the put
+    ours = a_write(log, None, "a", "p=1/b", "p=1/c", "p=2/d", txn=("query", 0))
+
+    with pytest.raises(ConflictError, match=r"DELTA_METADATA_CHANGED.*1 of 4 .*p=1/b.*Run the write again"):
+        commit(log, None, ours, still())
+
+    assert [store.exists(name) for name in ("a", "p=1/c", "p=2/d", commit_path(0))] == [False] * 4
+    assert commit_files(log_of(store), "again", txn=("query", 0))[0] == committed(0)
+
+
+def test_a_first_commit_whose_files_are_gone_stays_where_another_commit_follows_it_already() -> None:
+    store = MemoryStore("orders")
+    gone_late = Fault(operation="list", at=3, hook=lambda: put(store, 1, [add("theirs")]))
+    log = log_of(FaultyStore(store, faults=[gone_late]))
+    ours = a_write(log, None, "ours")
+    store.delete("ours")
+
+    with pytest.raises(CommitUnknownError, match="ours is gone, and later versions follow it"):
+        commit(log, None, ours, still())
+
+    assert log.load().version == 1
 
 
 def test_of_two_first_batches_with_different_schemas_the_second_changes_nothing() -> None:

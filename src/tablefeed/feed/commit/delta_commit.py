@@ -113,6 +113,7 @@ class DeltaCommit(FormatCommit):
             commit=entry,
             also_removed=replaced,
             draft=self._draft,
+            new_files=self._write.transaction.paths,
         )
 
     def after(self, put: Put, head: Entry) -> Snapshot:

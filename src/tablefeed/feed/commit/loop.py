@@ -93,8 +93,13 @@ def _committed(
             raise
         if not isinstance(found, Put):
             return found
-        # From here on the commit may be in the log. So this is outside of the block whose errors delete files.
-        head = put_settled(found, around)
+        # From here on the commit may be in the log, but for a ConflictError. So this is outside of the block whose
+        # errors delete files.
+        try:
+            head = put_settled(found, around)
+        except ConflictError:
+            delete_orphans(log.store, transaction.paths)
+            raise
         if head is not None:
             after = ours.after(found, head)
             facts = {

@@ -5,15 +5,22 @@ it was made and deleted again: by a cleanup of the log while this writer was hel
 Both usually show in the file of the version before: cleanup deletes the older of two versions first, and a table that
 was made anew has another file there. So after a put the writer looks at that one file. Where that file has
 changed, or is so old that a cleanup may have deleted later versions before it, the log is listed.
+
+Before a first version there is no other. So the writer looks whether its data files are still there: if somebody
+emptied the folder while they were written, or until the put, some are gone.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 
 from tablefeed.delta.names import LAST_CHECKPOINT  # IndexTables calls its own the same
 from tablefeed.errors import (
     CommitUnknownError,
+    ConflictError,
     LogError,
     NotExclusiveError,
     ObjectNotFoundError,
@@ -40,6 +47,9 @@ _NOT_SENT = (StoreConfigError, UnsupportedFeatureError)
 OLD_MS = 86_400_000
 """Where the version before is younger than this, no cleanup can have deleted the version that comes after it."""
 
+LISTINGS_AT_ONCE = 16
+"""How many folders are listed at once to look for the files of a first version."""
+
 SKEW_MS = 60_000
 """Two times of files, or of a file and this machine, that are no further apart do not show which came first."""
 
@@ -49,8 +59,9 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
 
     Ours is not there where the log itself is gone, or where it did not follow its base and was deleted again.
 
-    Raises CommitUnknownError where the outcome cannot be known, NotExclusiveError where the store cannot promise a
-    single winner, and StoreConfigError and UnsupportedFeatureError where the store did not send the put.
+    Raises CommitUnknownError where the outcome cannot be known, ConflictError where a first version was deleted again
+    because data files of it are gone, NotExclusiveError where the store cannot promise a single winner, and
+    StoreConfigError and UnsupportedFeatureError where the store did not send the put.
     """
     log, failure, may_be_there = put.log, None, False
     for attempt in range(LOST_ANSWER_RETRIES):
@@ -64,7 +75,7 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
             may_be_there = True
             # The name may be taken by another commit, or by a put of ours that was sent twice or arrived late.
             return _succeeded(put, around) if created or put.is_ours() else None
-        except (CommitUnknownError, NotExclusiveError):
+        except (CommitUnknownError, ConflictError, NotExclusiveError):
             raise
         except TablefeedError as error:
             if isinstance(error, _NOT_SENT) and not may_be_there:
@@ -90,9 +101,11 @@ def _succeeded(put: Put, around: Surroundings) -> Entry | None:
     else:
         is_next = base.head is not None and log.head(base.version) == base.head
         is_old = base.head is not None and max(now_ms, ours.modified_ms if ours else 0) - base.head.modified_ms > OLD_MS
-    if ours is not None and is_next and not is_old:
-        return ours
-    return (ours or log.head(put.version)) if _is_next_in_listing(put, is_next=is_next, now_ms=now_ms) else None
+    if (ours is None or not is_next or is_old) and not _is_next_in_listing(put, is_next=is_next, now_ms=now_ms):
+        return None
+    if base is None and put.new_files:
+        _check_files_are_there(put)
+    return ours or log.head(put.version)
 
 
 def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
@@ -129,15 +142,52 @@ def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
         if later and now_ms - ours_ms > SKEW_MS:
             raise _unknown(put, "its file is older than the put, and the version before is gone")
         return True
-    if not later:
-        _take_back(put, "the table was deleted, made anew or restored")
-        times = _times(put)
-        if not times or put.version in times:
-            return False
-        created = log.store.put_if_absent(put.path, put.data, within=put.within)  # their log must have no hole
-        if not (created or put.is_ours()):
-            return False
+    if not later and _is_taken_back(put, "the table was deleted, made anew or restored"):
+        return False
     raise _unknown(put, "it is in the log of another table, where later versions follow it")
+
+
+def _check_files_are_there(put: Put) -> None:
+    """Raises ConflictError, once the commit is deleted again, if a data file of a first version is gone.
+
+    Costs a listing for each folder that has such files. Raises CommitUnknownError, and deletes nothing, where later
+    versions follow the commit.
+    """
+    store, expected = put.log.store, defaultdict[str, set[str]](set)
+    for path in put.new_files:
+        folder, _, name = path.rpartition("/")
+        expected[folder].add(name)
+
+    def absent(folder: str) -> list[str]:
+        names = expected[folder]
+        last = max(names)
+        listed = takewhile(lambda entry: entry.name <= last, store.list(folder, start=min(names)))
+        return sorted(names.difference(entry.name for entry in listed))
+
+    with ThreadPoolExecutor(LISTINGS_AT_ONCE) as pool:
+        each = map(absent, expected) if len(expected) == 1 else pool.map(absent, expected)
+        gone = [f"{folder}/{name}".lstrip("/") for folder, names in zip(expected, each, strict=True) for name in names]
+    if not gone:
+        return
+    if len(_times(put)) > 1 or not _is_taken_back(put, f"{gone[0]} is gone"):
+        raise _unknown(put, f"its data file {gone[0]} is gone, and later versions follow it")
+    raise ConflictError(
+        f"Nothing was committed to {put.log.url}: its folder was emptied while the table was made, and {len(gone)} of "
+        f"{len(put.new_files)} new files are gone, such as {gone[0]}. Run the write again (restart the query).",
+        url=put.log.url,
+        winner=-1,
+        error_class="DELTA_METADATA_CHANGED",
+    )
+
+
+def _is_taken_back(put: Put, why: str) -> bool:
+    """Deletes the commit, and gives True; False where it is in the log again, as later versions came meanwhile."""
+    _take_back(put, why)
+    times = _times(put)
+    if not times or put.version in times:
+        return True
+    # Their log must have no hole.
+    return not (put.log.store.put_if_absent(put.path, put.data, within=put.within) or put.is_ours())
 
 
 def _times(put: Put) -> dict[Version, int]:
