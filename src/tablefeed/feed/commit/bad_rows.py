@@ -80,7 +80,10 @@ def commit_bad_rows(
     operation: Operation,
     around: Callable[[], Surroundings],
 ) -> None:
-    """Commits the files that `given` names, unless their table records `txn`. Raises CommitError where one is gone."""
+    """Commits the files that `given` names, unless their table records `txn`. If this raises, it can be called again.
+
+    Raises CommitError where a file is gone, and as `loop.commit`.
+    """
     url = given["url"]
     log, state = newest_state(url, storage_options)
     if recorded_version(state, txn) is not None:
@@ -94,7 +97,12 @@ def commit_bad_rows(
             url=url,
         )
     transaction = Transaction(
-        plan=table_of_bad_rows(url, storage_options), files=files, kind=WriteKind.APPEND, operation=operation, txn=txn
+        plan=table_of_bad_rows(url, storage_options),
+        files=files,
+        kind=WriteKind.APPEND,
+        operation=operation,
+        txn=txn,
+        files_stay=True,
     )
     _, after = commit(log, state, transaction, around())
     remember(log, after)

@@ -63,9 +63,9 @@ def commit(
 
     `snapshot` is the newest state that the caller knows, None where it knows none. Raises ConflictError where
     another commit conflicts with ours, and TableError where the table cannot be written any more; the files of
-    `transaction` are then deleted, unless a commit may name them. Raises CommitUnknownError where it cannot be known
-    whether our commit holds, NotExclusiveError where the store cannot promise a single winner, and CommitError as
-    `check_collision` and for the last possible version.
+    `transaction` are then deleted, unless a commit may name them or they are to stay. Raises CommitUnknownError where
+    it cannot be known whether our commit holds, NotExclusiveError where the store cannot promise a single winner, and
+    CommitError as `check_collision` and for the last possible version.
     """
     ours = _in_its_format(log, transaction, around)
     try:
@@ -87,7 +87,8 @@ def _committed(
         except (CommitUnknownError, NotExclusiveError):
             raise  # the commit may be in the log
         except TablefeedError as error:
-            excluded = transaction.paths if isinstance(error, ConflictError | TableError | LogError) else ()
+            is_excluded = isinstance(error, ConflictError | TableError | LogError) and not transaction.files_stay
+            excluded = transaction.paths if is_excluded else ()
             up_to = -1 if state is None else state.version
             delete_after_error(log, (*excluded, *ours.own_paths), range(transaction.plan.next_version, up_to + 1))
             raise
@@ -98,7 +99,7 @@ def _committed(
         try:
             head = put_settled(found, around)
         except ConflictError:
-            delete_orphans(log.store, transaction.paths)
+            delete_orphans(log.store, () if transaction.files_stay else transaction.paths)
             raise
         if head is not None:
             after = ours.after(found, head)

@@ -37,7 +37,8 @@ class Transaction:
     whether a file that another commit adds may have rows that the change would have to look at, and `decided_by` are
     the paths of live files whose rows decided, whether they are lost or not. `domains` are set by the commit, `beside`
     are the paths of files that were written for them, and `read_domains` are the names of those whose state the change
-    was made from. `bad_records` are the files of rows that were taken out of the write (bad_rows.py).
+    was made from. `bad_records` are the files of rows that were taken out of the write (bad_rows.py). `files_stay` says
+    that the commit of another table names the files: then they are never deleted.
     """
 
     plan: WritePlan
@@ -56,6 +57,7 @@ class Transaction:
     beside: tuple[str, ...] = ()
     on_collision: OnCollision = OnCollision.WARN
     bad_records: Mapping[str, object] | None = None
+    files_stay: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
