@@ -79,14 +79,15 @@ def store_options(given: object) -> dict[str, str]:
 
 
 def _store_option(name: str, value: Any) -> Any:  # Any: numbers and credentials of a client pass as they are
-    if not isinstance(value, Mapping | list | set):
-        return value
     try:
-        return json.dumps(value if isinstance(value, list | set) else dict(value), sort_keys=True)
+        if isinstance(value, Mapping | list | set):
+            return json.dumps(value if isinstance(value, list | set) else dict(value), sort_keys=True)
+        hash(value)  # stores and tables that a process keeps are found by their options
     except TypeError as error:
         raise IllegalOptionError(
             option=f"storage_options[{name!r}]", value=f"a {type(value).__name__}", explain="must be JSON or a text"
         ) from error
+    return value
 
 
 def switch(value: object, *, argument: str) -> bool:

@@ -73,5 +73,6 @@ def test_a_storage_option_that_is_a_dict_is_taken_as_its_json() -> None:
     given = {"key": "id", "client_kwargs": {"verify": False}, "default_block_size": 1000}
 
     assert store_options(given) == {"key": "id", "client_kwargs": '{"verify": false}', "default_block_size": 1000}
-    with pytest.raises(TablefeedError, match="must be JSON or a text"):
-        store_options({"client_kwargs": {"session": object()}})
+    for odd in [{"session": object()}, bytearray(b"id"), (["id"],)]:
+        with pytest.raises(TablefeedError, match="must be JSON or a text"):
+            store_options({"client_kwargs": odd})
