@@ -45,6 +45,7 @@ UNREACHED: Mapping[str, str] = {
     "store/base.py:put_own:delete": REPLACED_UNSEEN,
     "feed/commit/settled_put.py:_is_taken_back:put_if_absent": MADE_ANEW,
     "feed/commit/settled_put.py:_take_back:delete": MADE_ANEW,
+    "feed/rows/state.py:as_restored:exists": "reads only, and only where changes were applied to the table",
     "feed/scan/delta_task.py:DeltaTask.row_groups:open_input": "reads only, and only a file that several tasks share",
     "feed/scan/split_task.py:_size:stat": "reads only, and only a split whose log does not say its size",
     "feed/snapshot/open_log.py:found_at:exists": "reads only, and only where the hint at the last checkpoint fails",

@@ -327,6 +327,58 @@ def test_a_restore_whose_put_is_refused_once_though_its_version_is_free_has_all_
     assert (files(log, 2, "add"), files(log, 2, "remove")) == (["a"], ["b"])
 
 
+def changed(table: Path, value: str, at: int) -> None:
+    rows = pa.table({"id": [1], "v": [value], "at": [at]})
+    tablefeed.apply_changes(table, rows, keys="id", sequence_by="at", except_column_list=["at"], ties="last")
+
+
+def test_changes_that_came_after_the_version_are_applied_again(tmp_path: Path) -> None:
+    empty = pa.schema([("id", pa.int64()), ("v", pa.string())]).empty_table()
+    tablefeed.append(tmp_path, empty, properties={"delta.feature.domainMetadata": "supported"})
+    changed(tmp_path, "a", 1)
+    changed(tmp_path, "wrong", 5)
+
+    tablefeed.restore(tmp_path, version=1)
+    changed(tmp_path, "right", 5)
+    assert rows_of(tmp_path) == [{"id": 1, "v": "right"}]
+
+    tablefeed.restore(tmp_path, version=0)
+    changed(tmp_path, "b", 1)
+    assert rows_of(tmp_path) == [{"id": 1, "v": "b"}]
+
+    tablefeed.restore(tmp_path, version=0)
+    tablefeed.restore(tmp_path, version=1)
+    changed(tmp_path, "not newer", 1)
+    assert rows_of(tmp_path) == [{"id": 1, "v": "a"}]
+
+
+def test_a_snapshot_that_came_after_the_version_is_applied_again(tmp_path: Path) -> None:
+    empty = pa.schema([("id", pa.int64()), ("v", pa.string())]).empty_table()
+    tablefeed.append(tmp_path, empty, properties={"delta.feature.domainMetadata": "supported"})
+    for value, version in (("a", 1), ("wrong", 2)):
+        rows = pa.table({"id": [1], "v": [value]})
+        tablefeed.apply_changes_from_snapshot(tmp_path, (rows, version), keys="id")
+
+    tablefeed.restore(tmp_path, version=1)
+    tablefeed.apply_changes_from_snapshot(tmp_path, (pa.table({"id": [1], "v": ["right"]}), 2), keys="id")
+
+    assert rows_of(tmp_path) == [{"id": 1, "v": "right"}]
+
+
+def test_a_version_whose_state_of_applied_changes_is_gone_is_refused(tmp_path: Path) -> None:
+    empty = pa.schema([("id", pa.int64()), ("v", pa.string())]).empty_table()
+    tablefeed.append(tmp_path, empty, properties={"delta.feature.domainMetadata": "supported"})
+    changed(tmp_path, "a", 1)
+    (state,) = (tmp_path / "_tablefeed" / "apply_changes").iterdir()
+    changed(tmp_path, "b", 5)
+    state.unlink()
+
+    with pytest.raises(errors.DataFileError, match="has the state of earlier changes, and it is gone"):
+        tablefeed.restore(tmp_path, version=1)
+
+    assert tablefeed.open_table(tmp_path).version == 2
+
+
 def test_rows_are_not_removed_from_an_append_only_table(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, V1, properties={"delta.appendOnly": "true"})
     tablefeed.append(tmp_path, V2)

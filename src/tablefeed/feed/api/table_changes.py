@@ -20,6 +20,7 @@ from tablefeed.feed.arguments import column_names, location, store_options, text
 from tablefeed.feed.commit.delta_commit import already_exists
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
+from tablefeed.feed.rows.state import as_restored
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.known_state import current_snapshot
 from tablefeed.feed.snapshot.open_log import open_maintained
@@ -182,7 +183,8 @@ def restore(
 
     The table then has the files, the schema and the properties of that version. Files that both versions have stay.
     Other files are added and removed with `dataChange=true`; they keep their deletion vectors and row ids. The protocol
-    keeps all features. The highest row id, identity value and column id never decrease.
+    keeps all features. The highest row id, identity value and column id never decrease. What is remembered of applied
+    change events is that of the version too.
 
     Raises DataFileError if a file or deletion vector that is needed is gone (VACUUM), ConflictError if another writer
     commits meanwhile, AppendOnlyError for an append-only table, UnsupportedFeatureError if column mapping was changed
@@ -209,6 +211,7 @@ def restore_table(newest: Snapshot, earlier: Snapshot, parameters: Mapping[str, 
     log = newest.log
     with naming(log.url):
         after = restored(newest, earlier, now_ms=now_ms())
+        changes_applied = as_restored(newest, earlier)
         plan = _plan(newest, after.metadata, after.protocol)
     transaction = Transaction(
         plan=plan,
@@ -216,7 +219,7 @@ def restore_table(newest: Snapshot, earlier: Snapshot, parameters: Mapping[str, 
         kind=WriteKind.RESTORE,
         operation=TableChange(name="RESTORE", parameters=parameters, metrics=after.metrics),
         restored=after,
-        domains=after.domains,
+        domains=(*after.domains, *changes_applied),
     )
     # The added files are not in the commit as values, so no checksum can be derived from the one before.
     around = replace(surroundings(), on_committed=lambda state, _commit, _removed: look_after(state))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 import pyarrow as pa
@@ -114,6 +114,22 @@ def read_state(snapshot: Snapshot) -> State:
 def paths_of(domain: DomainMetadata) -> tuple[str, ...]:
     """Gives the paths of the files that `domain`, which is `DOMAIN`'s, names. Raises as `read_state`."""
     return tuple(file.path for file in _state(domain).files)
+
+
+def as_restored(newest: Snapshot, earlier: Snapshot) -> tuple[DomainMetadata, ...]:
+    """Gives what a restore of `newest` to `earlier` sets, so that the state is again that of the rows; else nothing.
+
+    Raises DataFileError where a file of that state is gone, LogError where it cannot be read.
+    """
+    now, then = (snapshot.facts.domains.get(DOMAIN) for snapshot in (newest, earlier))
+    if now == then:
+        return ()
+    if then is None:
+        return () if now is None else (replace(now, removed=True),)
+    for file in _state(then).files:
+        if not newest.log.store.exists(file.path):
+            raise _damaged(file, "VACUUM or another hand removed it")
+    return (then,)
 
 
 def _state(domain: DomainMetadata) -> State:
