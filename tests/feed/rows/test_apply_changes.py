@@ -7,6 +7,8 @@ import itertools
 import json
 import random
 from collections import Counter
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -593,6 +595,54 @@ def test_sequences_and_keys_beyond_the_years_of_python_are_applied_and_named(
 
     left = tablefeed.open_table(url).to_arrow()
     assert (left["id"].cast(pa.int64()).to_pylist(), left["v"].to_pylist()) == ([FAR[1]], ["b"])
+
+
+def test_an_empty_text_in_a_partition_column_is_null_and_so_is_no_key(tmp_path: Path) -> None:
+    """Each event of such a key would insert a row, because no later one finds it."""
+    url = str(tmp_path / "target")
+    target = pa.schema([("id", pa.string()), ("v", pa.string()), ("ts", pa.int64())])
+    tablefeed.append(url, target.empty_table(), partition_by=["id"], properties=NEEDED)
+    with pytest.raises(TablefeedError, match=r"NULL_KEY.*key column id.* an empty text in a partition column is null"):
+        tablefeed.apply_changes(url, pa.table({"id": [""], "v": ["a"], "ts": [1]}), keys="id", sequence_by="ts")
+    assert rows(url) == []
+
+
+def test_an_event_with_an_empty_text_in_a_partition_column_is_applied_once(tmp_path: Path) -> None:
+    url = str(tmp_path / "target")
+    target = pa.schema([("id", pa.int64()), ("v", pa.string()), ("ts", pa.int64())])
+    tablefeed.append(url, target.empty_table(), partition_by=["v"], properties=NEEDED)
+    for _ in range(2):
+        apply(url, (1, "", 1, "u"))
+    assert rows(url) == [(1, None, 1)]
+
+
+@pytest.mark.parametrize(
+    ("kept", "given", "exact", "rounded"),
+    [
+        (pa.int64(), pa.float64(), 1.0, 1.7),
+        (pa.float64(), pa.int64(), 1, 2**53 + 1),
+        (pa.decimal128(10, 2), pa.decimal128(10, 3), Decimal("1.000"), Decimal("1.004")),
+        (pa.date32(), pa.timestamp("us"), datetime(2024, 1, 1), datetime(2024, 1, 1, 12)),  # noqa: DTZ001 - no zone
+        (pa.float32(), pa.float64(), 0.5, 0.1),
+    ],
+    ids=str,
+)
+def test_a_key_that_the_table_would_round_is_refused(
+    tmp_path: Path, kept: pa.DataType, given: pa.DataType, exact: object, rounded: object
+) -> None:
+    """It would change the row of another key."""
+    url = str(tmp_path / "target")
+    columns = {"id": kept, "v": pa.string(), "ts": pa.int64()}
+    tablefeed.append(url, pa.schema(list(columns.items())).empty_table(), properties=NEEDED)
+
+    def keyed(*ids: object) -> pa.Table:
+        return pa.table({"id": pa.array(ids, given), "v": ["a"] * len(ids), "ts": [1] * len(ids)})
+
+    tablefeed.apply_changes(url, keyed(exact), keys="id", sequence_by="ts")
+    with pytest.raises(SchemaMismatchError, match=r"key column id of .* cannot hold the key .* it would become"):
+        tablefeed.apply_changes(url, keyed(exact, rounded), keys="id", sequence_by="ts")
+
+    assert tablefeed.open_table(url).version == 1
 
 
 def test_a_key_that_is_no_utf_8_is_named(tmp_path: Path) -> None:

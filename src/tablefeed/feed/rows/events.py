@@ -44,7 +44,8 @@ def check_batch(events: pa.Table, known: Known, how: Folding) -> None:
             sequence = _text(events[SEQUENCE][at])
             raise _refused(
                 f"{how_many(missing)} events have null or NaN in the key column {name}, the first at sequence "
-                f"{sequence}. A row is found by its key. Filter these events, or name other keys.",
+                f"{sequence}. A row is found by its key, and an empty text in a partition column is null. Filter these "
+                "events, or name other keys.",
                 sequence=sequence,
                 error_class=f"{INVALID}.NULL_KEY",
             )

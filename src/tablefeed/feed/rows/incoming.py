@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.assignment import Assignment
+from tablefeed.data.partition import empty_is_null
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, SchemaMismatchError, UnsupportedOptionError
 from tablefeed.feed.rows.apply import Batch, check
 from tablefeed.feed.rows.asking import Asking
-from tablefeed.feed.rows.columns import member, struct_of
+from tablefeed.feed.rows.columns import first, member, struct_of
 from tablefeed.feed.rows.envelopes import unwrapped
 from tablefeed.feed.rows.expressions import converted, held, in_plain_types
 from tablefeed.feed.rows.folding import ABSENT, END_AT, KIND, SEQUENCE, START_AT, Folding, Kind, chosen_columns
@@ -29,7 +30,7 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     """Gives the events of `changes`, in their order, for a table with the columns of `target`.
 
     Raises OptionError for arguments that name no column or exclude each other, SchemaMismatchError for changes that do
-    not fit the table, InvalidRowsError for a value that does not; else as `unwrapped`.
+    not fit the table and for keys that it would round, InvalidRowsError for a value that does not; else as `unwrapped`.
     """
     changes, asked = unwrapped(changes, asked, target)
     source = from_arrow(changes.schema)
@@ -43,12 +44,39 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     alignment = align(columns, brought, partition_columns=partition_columns)
     rows = changes.select(brought.names).to_batches()
     fitted = pa.Table.from_batches(aligned(rows, alignment, how.schema, Assignment()), how.schema)
+    for name in how.keys:
+        _refuse_rounded(name, changes[spelled[name.lower()]], fitted[name])
+    fitted = empty_is_null(fitted, [name for name in how.schema.names if name in partition_columns])
     sequence = converted(sequence, how.sequence, "sequence of the changes")
     events = fitted.append_column(KIND, _kinds(changes, asked, source))
     if how.absent:
         marks = {name.lower(): member(changes[ABSENT], name) for name in asked.absent}
         events = events.append_column(ABSENT, struct_of({name: marks[name.lower()] for name in how.absent}))
     return Batch(events=events.append_column(SEQUENCE, sequence), how=how)
+
+
+def _refuse_rounded(name: str, given: pa.ChunkedArray, kept: pa.ChunkedArray) -> None:
+    """Raises SchemaMismatchError where the key column `name` keeps another number or time than was given."""
+    if given.type == kept.type or not (_is_measured(given.type) and _is_measured(kept.type)):
+        return
+    try:
+        back = kept.cast(given.type, safe=False)
+    except pa.ArrowException:  # a double that was rounded up to one digit more than the decimal has
+        back = pa.nulls(len(given), given.type)
+    # Not-a-number is the only value that does not equal itself. It is refused later, and so is null.
+    unequal = pc.and_(pc.fill_null(pc.not_equal(back, given), fill_value=True), pc.equal(given, given))
+    if (at := first(unequal)) is not None:
+        raise SchemaMismatchError(
+            f"The key column {name} of {TABLE} is {kept.type} and cannot hold the key {given[at].cast(pa.string())} of "
+            f"the changes, which is {given.type}: it would become the key {kept[at].cast(pa.string())}. Nothing was "
+            "committed. Cast the keys, or filter these changes.",
+            error_class="DELTA_FAILED_TO_MERGE_FIELDS",
+        )
+
+
+def _is_measured(kind: pa.DataType) -> bool:
+    is_a = pa.types
+    return any(check(kind) for check in (is_a.is_integer, is_a.is_floating, is_a.is_decimal, is_a.is_temporal))
 
 
 def fitted(target: TargetRows, changes: pa.Table, asked: Asking) -> tuple[TargetRows, Batch]:
