@@ -133,7 +133,10 @@ def _difference(ours: Json, theirs: Json) -> str:
 
 
 def _text(words: Json) -> str:
-    return orjson.dumps(words, option=orjson.OPT_SORT_KEYS).decode()
+    try:
+        return orjson.dumps(words, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:  # it could be read
+        return "a field that is nested too deep to be shown"
 
 
 def _fields_of(text: str, url: str) -> Iterator[Json]:
