@@ -112,6 +112,7 @@ def _submitted(cluster: Cluster, way: Way, program: Sequence[str], conf: Mapping
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": way.python,
+        **way.environment,
     }
     log = folder / "log"
     with log.open("wb") as file:

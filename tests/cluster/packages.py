@@ -1,7 +1,7 @@
 """tablefeed as users ship it to a cluster: a wheel, a zip for --py-files, and an archive of a virtual environment.
 
 The environments of the first two have the packages of the tests' own, as machines have on which everything but
-tablefeed is installed. The archive has only what `pip install tablefeed[s3]` installs.
+tablefeed is installed. The archive has only what `pip install tablefeed[s3,where]` installs, and pandas.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """How a driver is started: the Python of all machines, arguments of spark-submit, and links in its folder."""
+    """How a driver is started: the Python of all machines, what spark-submit is given, and links in its folder."""
 
     python: str
     arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
     registers: bool = False
     links: Mapping[str, Path] = field(default_factory=dict)
 
@@ -60,14 +61,17 @@ class Packages:
         absent = subprocess.run([python, "-c", "import tablefeed"], env={}, capture_output=True, check=False)
         assert b"No module named 'tablefeed'" in absent.stderr
         archive = shutil.copy(self.wheel, self.folder / "tablefeed.zip")
-        return Way(python=str(python), arguments=["--py-files", str(archive)], registers=True)
+        # Spark gives the processes on the driver that plan a stream its files, but no path to them.
+        path = {"PYTHONPATH": str(archive)}
+        return Way(python=str(python), arguments=["--py-files", str(archive)], environment=path, registers=True)
 
     @cached_property
     def archived(self) -> Way:
         """Spark sends an environment with tablefeed to machines that have only Python."""
         home = self.folder / "environment"
         python = _environment(home, with_our_packages=False)
-        _pip("--python", str(python), "install", f"tablefeed[s3] @ {self.wheel.as_uri()}")
+        # The gate of the tests is a function of mapInArrow, which Spark runs only where pandas is.
+        _pip("--python", str(python), "install", f"tablefeed[s3,where] @ {self.wheel.as_uri()}", "pandas>=2.2")
         archive = self.folder / "environment.tar.gz"
         with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
             tar.add(home, arcname=".")

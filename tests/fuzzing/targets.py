@@ -156,6 +156,7 @@ _ALL = (
         name="where",
         decode=feed_decoders.where,
         seeds=feed_seeds.predicates,
+        factor=256,  # each character may be a token
     ),
     Target(
         name="rule",
