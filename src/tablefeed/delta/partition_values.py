@@ -1,8 +1,8 @@
 """Parses and writes the log's texts of partition values (PROTOCOL.md, "Partition Value Serialization").
 
 A value has the Python type that pyarrow accepts for the column's Arrow type: int for integers, dates (days since
-1970-01-01) and timestamps (microseconds since then), float (for floats of 32 bits one that these can be), Decimal,
-bool, str, bytes. So dates can be outside Python's years 1 to 9999, as in Spark. None is null.
+1970-01-01) and timestamps (microseconds since then), float, Decimal, bool, str, bytes. So dates can be outside Python's
+years 1 to 9999, as in Spark. A value of a column of 32-bit floats is rounded to 32 bits. None is null.
 """
 
 from __future__ import annotations
