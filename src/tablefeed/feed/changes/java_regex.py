@@ -6,6 +6,8 @@ it, else as a syntax error. So no part is read differently. `re.compile` decides
 
 The only question is whether a text has a match anywhere, never which one. Two differences are translated: in Java `.`
 and `$` know six line terminators, and `\w`, `\d` and `\s` are ASCII.
+
+A search takes as long as Java's. A pattern that can divide a text in many ways, such as `(a+)+b`, can take hours.
 """
 
 from __future__ import annotations

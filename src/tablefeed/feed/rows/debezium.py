@@ -313,6 +313,8 @@ def _payload(text: str | bytes | None) -> tuple[Any, Any]:
         found = json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
         raise _refused(f"an event is no JSON: {error}. Filter it, or give the events in columns.") from error
+    except ArithmeticError as error:
+        raise _refused("a number of an event has an exponent beyond 18 digits. Filter it.") from error
     schema = None
     if type(found) is dict and found.keys() == {"schema", "payload"}:
         schema, found = found["schema"], found["payload"]
