@@ -200,3 +200,21 @@ def test_readers_of_one_log_get_their_own_version_also_where_another_reads_in_be
     snapshot = Shared(inner, location=inner.url, storage_options={}).load(Version(1))
 
     assert (snapshot.version, sorted(paths_of(snapshot))) == (1, ["f0", "f1"])
+
+
+def test_a_commit_that_a_listing_lacks_is_found_if_the_listing_has_a_later_one() -> None:
+    """A disk may list two commits that are made meanwhile so: the later one alone."""
+    log = a_log(v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")], v3=[add("c")])
+
+    class Growing(FaultyStore):
+        def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+            return (each for each in super().list(directory, start=start) if each.name != f"{2:020d}.json")
+
+    store = Growing(log.store)
+    growing = log_of(store)
+
+    assert sorted(paths_of(growing.load())) == ["a", "b", "c"]
+    assert sorted(file.version for file in growing.listing(1)) == [1, 2, 3]
+    log.store.delete(commit_path(2))
+    with pytest.raises(LogGapError, match="version 2 is missing"):
+        growing.load()

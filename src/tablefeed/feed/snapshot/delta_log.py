@@ -6,7 +6,7 @@ last segment's files are kept here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, re
 from tablefeed.log.facts import fold
 from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoints
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
-from tablefeed.model.logfile import LogFile
+from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Entry
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 FOUND_BY_NAME = 3
 """The most commits that are looked up by name. For more, one listing is cheaper."""
+
+MADE_MEANWHILE = 64
+"""How many versions before the newest one of a listing may be made while it runs: far more than a disk has time for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +112,21 @@ class DeltaLog(TablePlace):
     """Whether `store` has the commits that the catalog of the table has ratified, and no other (catalog_log.py)."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
-        """See `TableLog`."""
-        return _log_files(self.store.list(names.LOG_DIR, start=f"{start:020d}"))
+        """See `TableLog`. It has every commit that was made before another one that it has."""
+        listed = _log_files(self.store.list(names.LOG_DIR, start=f"{start:020d}"))
+        return [*listed, *self._made_meanwhile(listed)]
+
+    def _made_meanwhile(self, listed: Sequence[LogFile]) -> list[LogFile]:
+        """Gives the commits that `listed` lacks though it has later ones, and that exist.
+
+        A disk lists a folder in an order of its own. If two commits are made meanwhile, a listing may have only the
+        later one.
+        """
+        commits = {log_file.version for log_file in listed if log_file.kind is LogFileKind.COMMIT}
+        newest = max(commits, default=0)
+        versions = range(max(min(commits, default=0), newest - MADE_MEANWHILE), newest)
+        heads = (self.head(Version(version)) for version in versions if version not in commits)
+        return _log_files(head for head in heads if head is not None)
 
     def load(self, version: Version | None = None) -> DeltaSnapshot:
         """See `TableLog`. Instead of a checkpoint or compaction, an earlier one or the commits may be read."""
