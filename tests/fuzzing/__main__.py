@@ -127,7 +127,7 @@ def _guided(target: Target, asked: argparse.Namespace) -> None:
         return mutated(data, inputs, random)[:most]
 
     options = [f"-max_total_time={asked.seconds}", f"-seed={asked.seed or 1}", "-max_len=262144", "-len_control=0"]
-    options += ["-rss_limit_mb=0", "-timeout=60", f"-artifact_prefix={_WORK}/{target.name}-", "-print_final_stats=1"]
+    options += ["-rss_limit_mb=0", "-timeout=600", f"-artifact_prefix={_WORK}/{target.name}-", "-print_final_stats=1"]
     atheris.Setup(["fuzzing", *options, str(corpus)], lambda data: target.judge(keep(data)), custom_mutator=change)
     atheris.Fuzz()
 
