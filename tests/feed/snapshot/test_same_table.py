@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from feed.stream.test_source_gaps import Clock
+from support.checkpoints import classic_name, put_checkpoint
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
 from tablefeed.errors import LogError, OffsetError, TableNotFoundError
@@ -200,6 +201,19 @@ def test_a_state_is_not_brought_up_to_date_with_the_commits_of_another_table() -
     newest = log.advance(known)
 
     assert (newest.version, newest.metadata.table_id) == (2, OTHER)
+
+
+def test_a_state_whose_commit_and_the_next_ones_were_cleaned_up_is_not_the_newest() -> None:
+    store = a_store()
+    log = a_log(store, v0=[protocol(), metadata()])
+    put_checkpoint(store, classic_name(0), [protocol(), metadata()])
+    store.delete(commit_path(0))
+    known = log.load()
+    a_log(store, v1=[add("a")], v2=[add("b")])
+    put_checkpoint(store, classic_name(2), [protocol(), metadata(), add("a"), add("b")])
+    store.delete(commit_path(1))
+
+    assert log.advance(known).version == 2
 
 
 # --- a table that is replaced while it is loaded ----------------------------------------------------------------------

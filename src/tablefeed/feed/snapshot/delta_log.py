@@ -242,7 +242,8 @@ class DeltaLog(TablePlace):
         while (commit := self.commit_facts(Version(snapshot.version + len(newer) + 1))) is not None:
             newer.append(commit)
         head = self.head(newer[-1].version) if newer else None
-        if self.head(snapshot.version) != snapshot.head:  # checked last: what was asked before is of this table
+        # Checked last: what was asked before is of this table. A file that is not known may be of any.
+        if snapshot.head is None or self.head(snapshot.version) != snapshot.head:
             return self.load()
         if not newer:
             return snapshot

@@ -130,8 +130,8 @@ class IndexTablesLog(TablePlace):
 
     def advance(self, snapshot: Snapshot) -> Snapshot:
         """See `TableLog`; a table that changed is loaded afresh."""
-        newer = self.head(Version(snapshot.version + 1)) is not None or self.head(snapshot.version) != snapshot.head
-        return self.load() if newer else snapshot
+        newer = self.head(Version(snapshot.version + 1)) is not None or snapshot.head is None
+        return self.load() if newer or self.head(snapshot.version) != snapshot.head else snapshot
 
     def commit(self, version: Version, *, over_holes: bool = False) -> Commit | None:
         """See `TableLog`; `committed_at_ms` is always looked up. A version without a valid commit uses its state."""
