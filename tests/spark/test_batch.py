@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,20 @@ def test_a_data_frame_stays_at_the_version_it_was_made_with(spark: SparkSession,
     grow(table, [2])
 
     assert ids_of(rows) == [1]
+
+
+@pytest.mark.parametrize("options", [{}, {"readChangeFeed": "true", "startingVersion": "0"}])
+def test_a_data_frame_does_not_read_a_table_that_was_made_since_at_the_same_path(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str]
+) -> None:
+    table = tmp_path / "t"
+    properties = {"delta.enableChangeDataFeed": "true"}
+    writer(ids(spark, 1), **properties).save(str(table))
+    rows = spark.read.format("tablefeed").options(**options).load(str(table))
+    shutil.rmtree(table)
+    writer(ids(spark, 2), **properties).save(str(table))
+
+    assert "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE" in refusal(rows.collect)
 
 
 def test_an_append_makes_the_table_and_then_adds_to_it(session: SparkSession, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _KEPT_FIELD_METADATA = ("comment", CHAR_TYPE)
 class Analysis:
     """The version of a table that a DataFrame is created for, and its schema as the log has it.
 
+    `table_id` is the table's id: another table may be at the same path when the DataFrame is read.
     `change_feed`: whether row changes are read; their rows have the change feed's columns after the table's. `columns`
     are the DataFrame's columns in order; None: all. `tracked`: whether the schema comes from the schema tracking log
     instead of the table. `release` is first, so that another version of tablefeed refuses the value.
@@ -33,6 +34,7 @@ class Analysis:
 
     release: Release = field(default=RELEASE, init=False, repr=False)
     version: int
+    table_id: str
     schema_string: str
     change_feed: bool = False
     columns: tuple[str, ...] | None = None

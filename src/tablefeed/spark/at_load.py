@@ -56,6 +56,7 @@ def analyse(options: Mapping[str, str]) -> Analysis:
     names = (*names, *(CHANGE_COLUMNS if change_feed else ()))
     return Analysis(
         version=table.version,
+        table_id=table.metadata.table_id,
         schema_string=schema_string,
         change_feed=change_feed,
         columns=None if parsed["columns"] is None else _chosen(parsed["columns"], names),

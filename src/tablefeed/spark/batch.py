@@ -45,12 +45,13 @@ class BatchReader(Begins, DataSourceReader):
         self._least_tasks = parsed["minPartitions"]
         self._bounds = change_bounds(parsed) if analysis.change_feed else None
         self._schema = schema
-        self._version = analysis.version
+        self._version, self._table_id = analysis.version, analysis.table_id
 
     def partitions(self) -> Sequence[InputPartition]:
         """The table's files as tasks."""
         chosen = {
             "version": self._version,
+            "table_id": self._table_id,
             "storage_options": self._storage,
             "where": self._where,
             "least_tasks": self._least_tasks,

@@ -56,6 +56,22 @@ def test_the_newest_version_is_opened_unless_another_is_asked_for(orders: Path) 
     assert {version: ids(tablefeed.open_table(orders, version=version)) for version in expected} == expected
 
 
+def test_an_open_table_does_not_read_one_that_was_made_since_at_the_same_path(tmp_path: Path) -> None:
+    path = tmp_path / "orders"
+    opened = []
+    for row in (1, 2):
+        shutil.rmtree(path, ignore_errors=True)
+        tablefeed.append(path, pa.table({"id": [row]}))
+        tablefeed.checkpoint(path)
+        opened.append(tablefeed.open_table(path))
+    first, second = opened
+
+    for read in (first.to_arrow, first.plan, lambda: next(first.files()), lambda: next(first.history())):
+        with pytest.raises(errors.OffsetError, match="Open the table again"):
+            read()
+    assert ids(second) == [2]
+
+
 def test_a_table_tells_what_it_is_as_delta_rs_does(orders: Path) -> None:
     table, theirs = tablefeed.open_table(orders), DeltaTable(str(orders))
 

@@ -26,6 +26,7 @@ from tablefeed.feed.changes.change_rules import (
     rows_tracked,
 )
 from tablefeed.feed.changes.read_time import Deduplication, ReadTimeRows, deduplication
+from tablefeed.feed.scan.snapshot_tasks import pinned
 from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import BATCH_ROWS, ScanTask
@@ -105,16 +106,17 @@ def change_tasks(
     end: Bound,
     version: int,
     storage_options: Mapping[str, str],
+    table_id: str | None = None,
     where: str | None = None,
     least_tasks: int | None = None,
 ) -> list[ScanTask]:
     """Gives the recorded changes of the versions from `start` to `end`, spread over tasks.
 
     `version` is the newest version of the table for this read; rows have its schema. `where` may name only the table's
-    columns, and leaves out rows but no file. Raises as `changes` and `row_filter` do, before a row is read.
+    columns, and leaves out rows but no file. Raises as `changes`, `pinned` and `row_filter` do, before a row is read.
     """
-    log = open_log(url, storage_options)
-    newest = log.load(Version(version))
+    newest = pinned(url, version=version, storage_options=storage_options, table_id=table_id)
+    log = newest.log
     log_files = log.listing()
     versions = change_versions(start, end, newest, log_files)
     if not versions:

@@ -17,6 +17,7 @@ from tablefeed.feed.arguments import delivered, selected, text, whole_number
 from tablefeed.feed.progress_lines import logged
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ScanTask, read_task
+from tablefeed.feed.snapshot.same_table import SameTable
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
 from tablefeed.feed.snapshot.timeline import file_times
 from tablefeed.model.actions import Commit, CommitInfo, Metadata, Protocol
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from tablefeed.data.predicate import RowFilter
+    from tablefeed.data.predicate import Predicate, RowFilter
 
 
 def open_table(
@@ -54,7 +55,10 @@ _SHOWN = 30
 
 
 class Table:
-    """One version of a table. Metadata and protocol are in memory; files and rows are read when they are asked for."""
+    """One version of a table. Metadata and protocol are in memory; files and rows are read when they are asked for.
+
+    Raises OffsetError where another table is at the path by then, and TableNotFoundError where none is.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -131,7 +135,7 @@ class Table:
 
         partitions = table_scan(self._snapshot).columns.partitions
         logged = {column.physical_name: name for name, column in partitions.items()}
-        for batch in self._snapshot.live_files(with_stats=True):
+        for batch in self._live_files(with_stats=True):
             yield described(batch, logged)
 
     def to_batches(
@@ -163,7 +167,7 @@ class Table:
         from tablefeed.feed.scan.pruning import MAY_MATCH, Pruner
 
         row_filter = checked_filter(filter, self.schema, url=self._log.url)
-        batches, files_of_table = self._snapshot.live_files(with_stats=True), 0
+        batches, files_of_table = self._live_files(with_stats=True), 0
         if row_filter is not None:
             columns = table_scan(self._snapshot).columns
             batches = Pruner(row_filter, schema=self._snapshot.schema, columns=columns).marked(batches)
@@ -241,7 +245,12 @@ class Table:
             limit = whole_number(limit, argument="limit", least=0)
         return self._newest_first(limit)
 
+    def _refuse_other(self) -> None:
+        """Raises OffsetError where another table is at the path now, and TableNotFoundError where none is."""
+        SameTable(self._snapshot, remedy="Open the table again.").compare()
+
     def _newest_first(self, limit: int | None) -> Iterator[tuple[Commit, int]]:
+        self._refuse_other()
         log_files = [
             f for f in self._log.listing() if f.kind is LogFileKind.COMMIT and f.version <= self._snapshot.version
         ]
@@ -266,8 +275,14 @@ class Table:
 
     def _files(self, scan: ScanTask, row_filter: RowFilter | None) -> Iterator[pa.RecordBatch]:
         if row_filter is None:
-            return self._snapshot.live_files()
+            return self._live_files()
         from tablefeed.feed.scan.pruning import Pruner
 
         pruner = Pruner(row_filter, schema=self._snapshot.schema, columns=scan.columns)
-        return pruner.matching(self._snapshot.live_files(with_stats=True, asked=row_filter.predicate))
+        return pruner.matching(self._live_files(with_stats=True, asked=row_filter.predicate))
+
+    def _live_files(self, *, with_stats: bool = False, asked: Predicate | None = None) -> Iterator[pa.RecordBatch]:
+        """Gives `Snapshot.live_files`. Where the log is read for them, it must still be that of the table."""
+        if self._snapshot.loaded_files() is None:
+            self._refuse_other()
+        return self._snapshot.live_files(with_stats=with_stats, asked=asked)

@@ -12,6 +12,8 @@ from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ScanTask
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.snapshot.same_table import refuse_other
+from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import Version
 
 
@@ -20,14 +22,16 @@ def snapshot_tasks(
     *,
     version: int,
     storage_options: Mapping[str, str],
+    table_id: str | None = None,
     where: str | None = None,
     least_tasks: int | None = None,
 ) -> list[ScanTask]:
     """Gives the live files of the table at `location` as of `version`, spread over tasks.
 
-    With `where`, only files that may have matching rows, and the tasks deliver only those rows. Raises as `row_filter`.
+    With `where`, only files that may have matching rows, and the tasks deliver only those rows. Raises as `pinned` and
+    `row_filter`.
     """
-    snapshot = open_log(location, storage_options).load(Version(version))
+    snapshot = pinned(location, version=version, storage_options=storage_options, table_id=table_id)
     scan = table_scan(snapshot)
     if where is None:
         rows, live = None, snapshot.live_files()
@@ -37,3 +41,11 @@ def snapshot_tasks(
         live = Pruner(rows, schema=snapshot.schema, columns=scan.columns).matching(live)
     whole = replace(scan.of(add for batch in live for add in to_add_files(batch)), rows=rows)
     return spread(whole, least_tasks=least_tasks, store=snapshot.log.store)
+
+
+def pinned(location: str, *, version: int, storage_options: Mapping[str, str], table_id: str | None = None) -> Snapshot:
+    """Gives the table at `location` as of `version`. Raises OffsetError unless its id is `table_id` (None: any)."""
+    snapshot = open_log(location, storage_options).load(Version(version))
+    found = snapshot.metadata.table_id
+    refuse_other(snapshot.url, expected=table_id or found, found=found, remedy="Make a new DataFrame.")
+    return snapshot
