@@ -12,15 +12,18 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 import tablefeed
+from support.logs import a_log, col, meta, protocol
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, OptionError
 from tablefeed.feed.arguments import Bound
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
+from tablefeed.spark.analysis import spark_schema
 from tablefeed.spark.at_load import analyse
 from tablefeed.spark.batch import change_bounds
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.source import StreamReader
 from tablefeed.spark.stream_planner import source_options
+from tablefeed.store import LocalStore
 
 
 def options(**given: str) -> SourceOptions:
@@ -107,6 +110,18 @@ def test_a_column_or_a_predicate_that_cannot_be_is_refused_at_load(tmp_path: Pat
     ):
         with pytest.raises(IllegalOptionError, match=re.escape(said)):
             analyse({"path": str(tmp_path), option: value})
+
+
+def test_types_have_the_names_that_pyspark_reads(tmp_path: Path) -> None:
+    """Spark reads more names in a schema than PySpark, and old Spark wrote some of these."""
+    kinds = {
+        "none": "null",
+        "at": "timestamp_ltz",
+        "list": {"type": "array", "elementType": "null", "containsNull": True},
+    }
+    log = a_log(LocalStore(str(tmp_path)), v0=[protocol(), meta(*(col(name, kind) for name, kind in kinds.items()))])
+
+    assert spark_schema(analyse({"path": log.url})).simpleString() == "struct<none:void,at:timestamp,list:array<void>>"
 
 
 def test_a_time_zone_is_that_of_a_start_and_of_a_version_that_is_read(tmp_path: Path) -> None:

@@ -21,6 +21,12 @@ CHANGE_COLUMNS = {"_change_type": "string", "_commit_version": "long", "_commit_
 _KEPT_FIELD_METADATA = ("comment", CHAR_TYPE)
 """The keys of a column's metadata that Spark gets; the others are the table's own book-keeping."""
 
+_OTHER_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}
+"""Names of types that Spark reads in a schema and PySpark does not. Old Spark wrote "null"."""
+
+_TYPES = ("type", "elementType", "keyType", "valueType")
+"""Where a schema's JSON has a type ("Schema Serialization Format")."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
@@ -45,14 +51,17 @@ def spark_schema(analysis: Analysis) -> StructType:
     """Gives the DataFrame's schema in Spark's types. The schema text in a log is Spark's own JSON."""
     from pyspark.sql.types import StructType
 
-    schema = StructType.fromJson(json.loads(analysis.schema_string, object_hook=_without_bookkeeping))
+    schema = StructType.fromJson(json.loads(analysis.schema_string, object_hook=_as_pyspark_reads))
     if analysis.change_feed:
         for name, kind in CHANGE_COLUMNS.items():
             schema = schema.add(name, kind)
     return schema if analysis.columns is None else StructType([schema[name] for name in analysis.columns])
 
 
-def _without_bookkeeping(node: dict[str, object]) -> dict[str, object]:
+def _as_pyspark_reads(node: dict[str, object]) -> dict[str, object]:
+    node |= {
+        key: _OTHER_NAMES[kind] for key in _TYPES if isinstance(kind := node.get(key), str) and kind in _OTHER_NAMES
+    }
     if isinstance(metadata := node.get("metadata"), dict):
-        return node | {"metadata": {key: value for key, value in metadata.items() if key in _KEPT_FIELD_METADATA}}
+        node["metadata"] = {key: value for key, value in metadata.items() if key in _KEPT_FIELD_METADATA}
     return node
