@@ -13,7 +13,7 @@ from enum import StrEnum
 
 
 class Setting(StrEnum):
-    """Spark's defaults, or the settings that docs/how-to/faster.md advises: they say how rows get to Python workers."""
+    """Spark's defaults, or what docs/how-to/faster.md advises for large batches and for starts of queries."""
 
     DEFAULT = "default"
     ADVISED = "advised"

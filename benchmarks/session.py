@@ -51,6 +51,7 @@ def start_session(side: Side, setting: Setting, *, scratch: Path, jars: Path, ma
     conf = {**_BOTH, "spark.sql.warehouse.dir": str(scratch / "warehouse"), "spark.local.dir": str(scratch / "spark")}
     if setting is Setting.ADVISED:
         conf |= _ADVISED
+        os.environ["SPARK_HOME"] = str(_home_without_archive(scratch))
     if side is Side.JAR:
         conf |= _jar_conf(jars)
     builder = SparkSession.builder.appName(f"benchmark of {side}").master(master)
@@ -59,6 +60,17 @@ def start_session(side: Side, setting: Setting, *, scratch: Path, jars: Path, ma
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _home_without_archive(scratch: Path) -> Path:
+    """Makes a SPARK_HOME of the installed PySpark without `pyspark.zip`, as docs/how-to/faster.md advises."""
+    import pyspark
+
+    installed, home = Path(pyspark.__file__).parent, scratch / "spark-home"
+    (home / "python" / "lib").mkdir(parents=True)
+    for linked in ("bin", "jars", *(f"python/lib/{one.name}" for one in installed.glob("python/lib/py4j-*.zip"))):
+        (home / linked).symlink_to(installed / linked)
+    return home
 
 
 def _jar_conf(jars: Path) -> dict[str, str]:
