@@ -12,9 +12,9 @@ from collections.abc import Callable
 QUIET_LOOKS = 10
 """So many looks in a row must find nothing before one is held back. A caller of processAllAvailable waits for one."""
 
-LONGEST_WAIT_S = 0.1
-"""Long enough to save nine of ten questions. It bounds the time that `stop`, processAllAvailable and the other sources
-of the same query wait for this one."""
+LONGEST_WAIT_S = 0.2
+"""Long enough to save nineteen of twenty questions. It bounds the time that `stop`, processAllAvailable and the other
+sources of the same query wait for this one."""
 
 OWN_PAUSE_S = 0.05
 """Looks that are further apart are rare enough: the query's trigger has an interval, or other sources have work."""
