@@ -267,3 +267,43 @@ def test_a_merge_that_takes_a_row_of_an_append_only_table_is_refused_and_leaves_
             )
     assert 20 not in values(url)
     assert not unnamed_files(url)
+
+
+def by_id(url: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = tablefeed.open_table(url).to_arrow().sort_by("id").to_pylist()
+    return found
+
+
+PLACE = pa.struct([pa.field("city", pa.string(), nullable=False, metadata={"comment": "where"}), ("zip", pa.int32())])
+
+
+@pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}])
+def test_a_nested_column_takes_values_whose_members_have_the_same_types_and_names(
+    tmp_path: Path, properties: Mapping[str, str]
+) -> None:
+    """The table's members are mapped, commented or NOT NULL, and those of the source are not."""
+    url = str(tmp_path / "t")
+    tablefeed.create(url, pa.schema([("id", pa.int64()), ("place", PLACE)]), properties=properties)
+    given: list[dict[str, Any]] = [
+        {"id": 1, "place": {"city": "Ulm", "zip": 89073}},
+        {"id": 2, "place": {"city": "Bonn", "zip": None}},
+    ]
+    plain = pa.struct([("city", pa.string()), ("zip", pa.int32())])
+    tablefeed.merge(
+        url, pa.table({"id": [1, 2], "place": pa.array([g["place"] for g in given], plain)}), on=["id"], **UPSERT
+    )
+    tablefeed.update(url, {"place": "place", "id": "id + 10"})
+    assert by_id(url) == [{**row, "id": row["id"] + 10} for row in given]
+    nobody = pa.table({"id": [11], "place": pa.array([{"city": None, "zip": 1}], plain)})
+    with pytest.raises(InvalidRowsError, match=r"place\.city"):
+        tablefeed.merge(url, nobody, on=["id"], **UPSERT)
+
+
+def test_a_source_may_have_lists_in_each_of_arrows_forms(tmp_path: Path) -> None:
+    lists = [[1], [2], [3, 4]]
+    for number, kind in enumerate((pa.list_, pa.large_list, pa.list_view, pa.large_list_view)):
+        url = str(tmp_path / f"t{number}")
+        tablefeed.append(url, pa.table({"id": [1], "v": [[0]]}))
+        source = pa.table({"id": [1, 2, 3], "v": pa.array(lists, kind(pa.int64()))})
+        tablefeed.merge(url, source, on=["id"], **UPSERT)
+        assert [row["v"] for row in by_id(url)] == lists

@@ -42,6 +42,8 @@ def assigned(scope: Scope, term: Term, to: DataType) -> Term:
     """Gives `term` as a column of `to` takes it: a cast that ANSI store assignment allows."""
     kind = term.type
     safe = kinds.is_numeric(kind) and kinds.is_numeric(to)
+    if isinstance(to, Nested) and kinds.shape(kind) == kinds.shape(to):
+        return term
     if kind in (to, kinds.VOID) or to == kinds.STRING or safe or (kind in kinds.TIMES and to in kinds.TIMES):
         return cast(scope, term, to)
     raise scope.refuse(scope.text, f"{spelt(kind)} is not assigned to a column of {spelt(to)}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tablefeed.data.assignment import DIGITS
-from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct
+from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct, plain
 
 BOOLEAN, BYTE, SHORT, INT, LONG = (Primitive(n) for n in ("boolean", "byte", "short", "integer", "long"))
 FLOAT, DOUBLE, STRING, BINARY = (Primitive(n) for n in ("float", "double", "string", "binary"))
@@ -45,6 +45,11 @@ _LEAST_SCALE = 6
 def is_numeric(kind: DataType) -> bool:
     """Whether `kind` is a numeric type."""
     return kind in INTEGRALS or kind in FLOATING or isinstance(kind, Decimal)
+
+
+def shape(kind: DataType) -> DataType:
+    """The type with names alone: without column metadata, such as comments and column mapping, and all nullable."""
+    return plain(Struct((Field("", kind, nullable=True),))).fields[0].type
 
 
 def spelt(kind: DataType) -> str:
