@@ -23,6 +23,7 @@ from tablefeed.errors import (
     DataFileError,
     EqualSequencesError,
     IllegalOptionError,
+    InvalidRowsError,
     LogError,
     SchemaMismatchError,
     TablefeedError,
@@ -710,3 +711,26 @@ def test_26_two_columns_of_the_changes_that_differ_in_case_alone_are_refused(tmp
     with pytest.raises(SchemaMismatchError, match="two columns v and V"):
         tablefeed.apply_changes(url, changes, keys="id", sequence_by="ts", except_column_list=["op"], merge_schema=True)
     assert rows(url) == []
+
+
+@pytest.mark.parametrize("place", [None, {"city": None}])
+def test_a_null_in_a_member_that_is_not_null_is_refused_by_its_name_if_the_event_sets_it(
+    tmp_path: Path, place: object
+) -> None:
+    url, of_city = str(tmp_path / "target"), pa.field("city", pa.string(), nullable=False)
+    schema = pa.schema([("id", pa.int64()), ("place", pa.struct([of_city])), ("ts", pa.int64())])
+    tablefeed.create(url, schema, properties=NEEDED)
+
+    def applied(given: object, ts: int, op: str) -> None:
+        places = pa.array([given], pa.struct([("city", pa.string())]))
+        changes = pa.table({"id": [1], "place": places, "ts": [ts], "op": [op]})
+        deletes: dict[str, Any] = {"apply_as_deletes": "op = 'd'", "except_column_list": ["op"]}
+        tablefeed.apply_changes(url, changes, keys="id", sequence_by="ts", **deletes)
+
+    for _ in ("for a new row", "for an update"):
+        with pytest.raises(InvalidRowsError, match=r"place\.city"):
+            applied(place, 5, "u")
+        applied({"city": "Ulm"}, 1, "u")
+    assert rows(url) == [(1, {"city": "Ulm"}, 1)]
+    applied(place, 6, "d")
+    assert not rows(url)

@@ -96,7 +96,7 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
     within = None if keys is None or how.snapshot_at is not None else key_ranges(keys, target.schema)
     found = _found(target, batch, within)
     known = Known(
-        rows=found.rows.select(how.row_schema.names).cast(how.row_schema),
+        rows=pa.table(found.rows.select(how.row_schema.names).columns, schema=how.row_schema),
         state=states.remembered(state, store, keys, how),
         truncated_at=state.truncated_at,
         forgotten_at=state.forgotten_at,
@@ -282,7 +282,7 @@ def _updates(target: TargetRows, folded: Folded, found: FoundRows, how: Folding)
     before, after = found.rows.take(folded.replaces.filter(is_update)), folded.inserts.filter(is_update)
     fields = [field for field in target.schema if field.name not in generated]
     filled = how.row_schema.names
-    columns = [after[f.name].cast(f.type) if f.name in filled else before[f.name] for f in fields]
+    columns = [(after if f.name in filled else before)[f.name] for f in fields]
     return pa.table(columns, schema=pa.schema(fields))
 
 
@@ -292,7 +292,7 @@ def _inserts(target: TargetRows, folded: Folded, how: Folding) -> pa.Table:
     filled = how.row_schema.names
     by_rules = filled_columns(target.rules).difference(filled)
     fields = [field for field in target.schema if field.name not in by_rules]
-    columns = [rows[f.name].cast(f.type) if f.name in filled else pa.nulls(rows.num_rows, f.type) for f in fields]
+    columns = [rows[f.name] if f.name in filled else pa.nulls(rows.num_rows, f.type) for f in fields]
     return pa.table(columns, schema=pa.schema(fields))
 
 
