@@ -691,6 +691,28 @@ def test_26_a_column_that_is_added_is_left_alone_by_nulls_as_the_others_are(tmp_
         tablefeed.apply_changes(url, changes, **{**arguments, "ignore_null_updates": False})
 
 
+@pytest.mark.parametrize("scd_type", [1, 2])
+def test_26_a_column_that_is_dropped_is_forgotten_and_one_that_is_renamed_is_refused(
+    tmp_path: Path, scd_type: int
+) -> None:
+    mapped = {"delta.columnMapping.mode": "name"}
+    url = a_target(tmp_path, scd_type=scd_type, properties=mapped)
+    tablefeed.alter(url, add_columns=[pa.field("w", pa.string()), pa.field("x", pa.string())])
+    arguments: dict[str, Any] = {"keys": "id", "sequence_by": "ts", "stored_as_scd_type": scd_type}
+    arguments |= {"ignore_null_updates": True, "except_column_list": ["op", *(["ts"] if scd_type == 2 else [])]}
+    changes = events((1, "a", 5, "u"), (1, None, 7, "u"))
+    wide = changes.append_column("w", pa.array(["w", None])).append_column("x", pa.array([None, "x"]))
+    tablefeed.apply_changes(url, wide, **arguments)
+    tablefeed.alter(url, drop_columns=["w"])
+    late = wide.drop_columns(["w"]).slice(0, 1).set_column(2, "ts", pa.array([6]))
+    tablefeed.apply_changes(url, late, **arguments)
+    newest = [row for row in tablefeed.open_table(url).to_arrow().to_pylist() if row.get("__END_AT") is None]
+    assert [(row["v"], row["x"]) for row in newest] == [("a", "x")]
+    tablefeed.alter(url, rename_columns={"x": "y"})
+    with pytest.raises(SchemaMismatchError, match="AUTOCDC_STATE_DRIFT"):
+        tablefeed.apply_changes(url, late.rename_columns(["id", "v", "ts", "op", "y"]), **arguments)
+
+
 def test_26_a_column_that_is_added_to_a_history_may_be_the_first_whose_nulls_are_ignored(tmp_path: Path) -> None:
     url = a_target(tmp_path, scd_type=2)
     more: dict[str, Any] = {

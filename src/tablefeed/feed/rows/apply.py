@@ -213,7 +213,7 @@ def check(target: TargetRows, how: Folding) -> None:
             "values. Nothing was committed. Apply changes to a table without them.",
             error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
         )
-    _check_drift(states.read_state(target.snapshot), how)
+    _check_drift(states.read_state(snapshot), how, snapshot.schema.names)
 
 
 def _found(target: TargetRows, batch: Batch, within: RowFilter | None) -> FoundRows:
@@ -255,8 +255,8 @@ def _together(hits: Iterable[Hit]) -> list[Hit]:
     return list(found.values())
 
 
-def _check_drift(state: states.State, how: Folding) -> None:
-    changed = states.drift(state, how) if state.how else {}
+def _check_drift(state: states.State, how: Folding, columns: Sequence[str]) -> None:
+    changed = states.drift(state, how, columns) if state.how else {}
     if changed:
         said = "; ".join(f"{name} was {was!r} and is {now!r}" for name, (was, now) in changed.items())
         raise SchemaMismatchError(

@@ -95,13 +95,20 @@ def with_columns(how: Folding, names: list[str]) -> dict[str, object]:
     return {**found, _COLUMNS: names} if any(found[name] for name in _LISTS) else found
 
 
-def drift(state: State, how: Folding) -> dict[str, tuple[object, object]]:
-    """Gives the arguments that differ: their old and their new value. Columns may have been added to the table."""
+def drift(state: State, how: Folding, columns: Sequence[str]) -> dict[str, tuple[object, object]]:
+    """Gives the arguments that differ: their old and their new value. The table has `columns`.
+
+    Columns may have been added to the table, or dropped from it. A new column beside one that is gone may be the same
+    column with another name, of which nothing would be remembered: then the one that is gone counts as a difference.
+    """
     known, asked = state.how.get(_COLUMNS), fingerprint(how)
-    for name in _LISTS:
-        if isinstance(known, list) and isinstance(now := asked[name], list):
-            asked[name] = [each for each in now if each in known]
     was = {name: value for name, value in state.how.items() if name != _COLUMNS}
+    if isinstance(known, list):
+        for name in _LISTS:
+            if isinstance(now := asked[name], list):
+                asked[name] = [each for each in now if each in known]
+            if isinstance(then := was.get(name), list) and all(each in known for each in columns):
+                was[name] = [each for each in then if each in columns]
     return {name: (was.get(name), asked.get(name)) for name in {**asked, **was} if was.get(name) != asked.get(name)}
 
 
