@@ -233,6 +233,15 @@ def test_snapshots_are_applied_in_their_order_by_several_tasks(session: SparkSes
     assert sorted(row["id"] for row in found if row["__END_AT"] == 20) == [0, 1, 2, 3, 5, 7]
 
 
+def test_a_key_may_have_a_backtick_and_a_dot_in_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    target, key = str(tmp_path / "target"), "a`b.c"
+    tablefeed.create(target, pa.schema([(key, pa.int64()), ("v", pa.string())]), properties=NEEDED)
+    for version, ids in enumerate(([1, 2], [2, 3])):
+        snapshot = spark.createDataFrame([(each, "x") for each in ids], "`a``b.c` long, v string")
+        tablefeed.spark.apply_changes_from_snapshot((snapshot, version), target, keys=key, tasks=2)
+        assert rows(target) == [(each, "x") for each in ids]
+
+
 def test_26_columns_that_the_table_lacks_are_added_by_the_commit_of_several_tasks(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -221,7 +221,7 @@ class _Work:
             changes.sparkSession.read.format("tablefeed").option("versionAsOf", snapshot.version).options(**storage)
         )
         known = reader.load(snapshot.log.location).where("true" if how.scd_type == 1 else f"{END_AT} IS NULL")
-        deletes = known.selectExpr(*(f"`{name}`" for name in how.keys), f"true AS {IS_GONE}")
+        deletes = known.selectExpr(*map(_quoted, how.keys), f"true AS {IS_GONE}")
         return changes.selectExpr("*", f"false AS {IS_GONE}").unionByName(deletes, allowMissingColumns=True)
 
     def _with_keys(self, changes: DataFrame, schema: Struct) -> tuple[DataFrame, _Work]:
@@ -285,7 +285,11 @@ def _divided_by(rows: DataFrame, how: Folding) -> list[Column]:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     fields = from_arrow_schema(how.schema, prefer_timestamp_ntz=True)
-    return [rows[f"`{name}`"].try_cast(fields[name].dataType) for name in how.keys]
+    return [rows[_quoted(name)].try_cast(fields[name].dataType) for name in how.keys]
+
+
+def _quoted(name: str) -> str:
+    return "`{}`".format(name.replace("`", "``"))
 
 
 def _arrow_schema(changes: DataFrame) -> pa.Schema:
