@@ -118,6 +118,30 @@ def test_values_are_told_as_json_that_loses_nothing(tmp_path: Path) -> None:
     }
 
 
+def test_nested_values_that_python_does_not_have_are_texts_too(tmp_path: Path) -> None:
+    far = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    broken = pa.Array.from_buffers(pa.string(), 1, pa.array([b"a\xff"]).buffers())
+    last = pa.array([2**63 - 1]).cast(pa.timestamp("us", "UTC"))
+    place = pa.StructArray.from_arrays([far, last, broken], ["since", "until", "name"])
+    one = pa.array([0, 1], pa.int32())
+    given = pa.table(
+        {
+            "id": pa.array([1], pa.int64()),
+            "places": pa.ListArray.from_arrays(one, place),
+            "names": pa.MapArray.from_arrays(one, pa.array(["a"]), broken),
+        }
+    )
+    tablefeed.create(tmp_path / "t", given.schema, constraints={"never": "id > 1"})
+
+    stream_into(tmp_path / "t", badRecords=str(tmp_path / "bad")).write(given)
+
+    assert json.loads(bad(tmp_path)[0]["row"]) == {
+        "id": 1,
+        "places": [{"since": "+5881580-07-11", "until": "+294247-01-10 04:00:54.775807Z", "name": "a\\xff"}],
+        "names": [["a", "a\\xff"]],
+    }
+
+
 # --- once, with the batch --------------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,7 @@ from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_plan import DeltaPlan, WritePlan
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
+from tablefeed.model.spark_texts import date_text, timestamp_text
 from tablefeed.store import Within, open_store
 
 if TYPE_CHECKING:
@@ -216,16 +217,44 @@ def _as_json(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 def _values(column: pa.Array) -> Sequence[Any]:
     import pyarrow as pa
 
+    kind = column.type
     try:
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):  # bytes that are no UTF-8, or a time that Python does not have
-        if pa.types.is_temporal(column.type):
-            return tuple(column.cast(pa.string()).to_pylist())
-        if not pa.types.is_string(column.type):
-            raise
-        texts = column.cast(pa.binary()).to_pylist()
-        return [text and text.decode(errors="backslashreplace") for text in texts]
+        if pa.types.is_string(kind):
+            texts = column.cast(pa.binary()).to_pylist()
+            return [text and text.decode(errors="backslashreplace") for text in texts]
+        return _parts(column) if pa.types.is_nested(kind) else _times(column)
     return values
+
+
+def _times(column: pa.Array) -> list[str | None]:
+    """Dates and timestamps as texts. Arrow has texts only of the years up to 32767."""
+    import pyarrow as pa
+
+    if pa.types.is_date(column.type):
+        return [None if day is None else date_text(day) for day in column.cast(pa.int32()).to_pylist()]
+    zone = "" if column.type.tz is None else "Z"
+    moments = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
+    return [None if moment is None else timestamp_text(moment) + zone for moment in moments]
+
+
+def _parts(column: pa.Array) -> Sequence[Any]:
+    """The values of a struct, a list or a map, each part by `_values`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_struct(kind):
+        members = [_values(pc.struct_field(column, [i])) for i in range(kind.num_fields)]
+        rows = zip(column.is_valid().to_pylist(), *members, strict=True)
+        return [dict(zip(kind.names, row, strict=True)) if is_valid else None for is_valid, *row in rows]
+    if pa.types.is_map(kind):
+        entries = _values(column.cast(pa.list_(pa.struct([kind.key_field, kind.item_field]))))
+        return [each and [tuple(entry.values()) for entry in each] for each in entries]
+    elements = iter(_values(column.flatten()))
+    lengths = pc.list_value_length(column).to_pylist()
+    return [None if length is None else [next(elements) for _ in range(length)] for length in lengths]
 
 
 def _plain(value: object) -> object:
