@@ -100,6 +100,11 @@ def test_a_batch_of_bad_rows_alone_is_committed_though_empty_batches_are_not(tmp
     assert (rows_of(tmp_path / "t"), len(bad(tmp_path))) == ([], 1)
 
 
+def test_bad_rows_are_found_where_the_first_error_does_not_say_which_they_are(tmp_path: Path) -> None:
+    people(tmp_path).write(rows(GOOD, (8, 5, None, {"since": None}), YOUNG))
+    assert ([row[0] for row in rows_of(tmp_path / "t")], len(bad(tmp_path))) == ([1, 2], 1)
+
+
 def test_values_are_told_as_json_that_loses_nothing(tmp_path: Path) -> None:
     moment = datetime(2020, 1, 1, 12, 0, 0, 1, UTC)
     values = {"id": 1, "d": Decimal("1.50"), "f": float("nan"), "b": b"\xff", "t": moment, "l": [{"x": Decimal(1)}]}
@@ -140,6 +145,22 @@ def test_nested_values_that_python_does_not_have_are_texts_too(tmp_path: Path) -
         "places": [{"since": "+5881580-07-11", "until": "+294247-01-10 04:00:54.775807Z", "name": "a\\xff"}],
         "names": [["a", "a\\xff"]],
     }
+
+
+def test_a_text_that_is_not_utf8_is_bad_and_no_other_row_with_it(tmp_path: Path) -> None:
+    """For such a text the engine of the rule ends with a fatal error, which must not count for what comes later."""
+    texts = pa.array([b"a", b"\xff", b"b", b"c"])
+    given = pa.table({"id": [1, 2, 3, 4], "v": pa.Array.from_buffers(pa.string(), 4, texts.buffers())})
+    tablefeed.create(tmp_path / "t", given.schema, constraints={"named": "trim(v) <> ''"})
+
+    stream_into(tmp_path / "t", badRecords=str(tmp_path / "bad")).write(given)
+
+    assert [json.loads(row["row"]) for row in bad(tmp_path)] == [{"id": 2, "v": "\\xff"}]
+    assert tablefeed.open_table(tmp_path / "t").to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "v": "a"},
+        {"id": 3, "v": "b"},
+        {"id": 4, "v": "c"},
+    ]
 
 
 # --- once, with the batch --------------------------------------------------------------------------------------------

@@ -307,3 +307,16 @@ def test_a_source_may_have_lists_in_each_of_arrows_forms(tmp_path: Path) -> None
         source = pa.table({"id": [1, 2, 3], "v": pa.array(lists, kind(pa.int64()))})
         tablefeed.merge(url, source, on=["id"], **UPSERT)
         assert [row["v"] for row in by_id(url)] == lists
+
+
+def test_a_text_that_is_not_utf8_is_refused_where_sql_needs_its_characters(tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    broken = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    tablefeed.append(url, pa.table({"id": [1], "v": broken}))
+    for sql in ("upper({})", "trim({})"):
+        with pytest.raises(InvalidRowsError, match="to merge"):
+            tablefeed.merge(url, pa.table({"id": [1]}), on=["id"], matched=[Update(set={"v": sql.format("target.v")})])
+        with pytest.raises(InvalidRowsError, match="to update"):
+            tablefeed.update(url, {"v": sql.format("v")})
+    tablefeed.delete(url, "id = 1")
+    assert by_id(url) == []

@@ -71,6 +71,9 @@ class Engine:
             finally:
                 self._connection.unregister(ROWS)
         except duckdb.Error as error:
+            # After a fatal or internal error DuckDB refuses all that comes later on this connection.
+            if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+                _LOCAL.engine = None
             raise EngineError(str(error).partition("\n")[0]) from error
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.retype import LossyConversionError, conversion
-from tablefeed.data.sql import Asked, NotExactError, Program, RowFailedError, compile_expressions
+from tablefeed.data.sql import Asked, EngineError, NotExactError, Program, RowFailedError, compile_expressions
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.scan.where import row_filter
@@ -34,12 +34,19 @@ def compiled(asked: Sequence[Asked], schema: Struct, *, option: str, now_us: int
 
 
 def evaluated(program: Program, rows: pa.RecordBatch, *, doing: str) -> list[pa.Array]:
-    """Gives the values of each expression for `rows`. Raises InvalidRowsError where Spark would raise for a row.
+    """Gives the values of each expression for `rows`.
 
-    `doing` says what the values are for, such as "update".
+    `doing` says what the values are for, such as "update". Raises InvalidRowsError where Spark would raise for a row,
+    and for rows that are not evaluated here, such as those with a text that is not UTF-8.
     """
     try:
         return program.evaluate(rows)
+    except EngineError as error:
+        texts = ", ".join(dict.fromkeys(expression.text for expression in program.expressions))
+        raise InvalidRowsError(
+            f"Nothing was committed to {TABLE}, because {texts:.200} cannot be evaluated, to {doing}: {error}. Correct "
+            "or exclude such rows.",
+        ) from error
     except RowFailedError as error:
         raise InvalidRowsError(
             f"Nothing was committed to {TABLE}, because {error.text} cannot be evaluated in row {error.row} of its "

@@ -162,7 +162,7 @@ def _parted(
     """
     good: list[tuple[Sequence[int], pa.RecordBatch]] = []
     bad: list[tuple[Sequence[int], InvalidRowsError]] = []
-    waiting: list[Sequence[int]] = [range(batch.num_rows)]
+    waiting: list[Sequence[int]] = [[*range(batch.num_rows)]]  # Arrow takes no range
     while waiting:
         at = waiting.pop()
         if not at:
