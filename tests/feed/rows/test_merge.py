@@ -320,3 +320,35 @@ def test_a_text_that_is_not_utf8_is_refused_where_sql_needs_its_characters(tmp_p
             tablefeed.update(url, {"v": sql.format("v")})
     tablefeed.delete(url, "id = 1")
     assert by_id(url) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits"), [(pa.date32(), 31), (pa.timestamp("us", "UTC"), 63)], ids=["date", "timestamp"]
+)
+def test_the_first_and_last_days_and_moments_stay_as_they_are_in_a_merge(
+    tmp_path: Path, kind: pa.DataType, bits: int
+) -> None:
+    """For DuckDB, which evaluates the SQL, they are infinite or do not exist."""
+    storage = pa.int32() if bits == 31 else pa.int64()
+    numbers = [-(2**bits), -(2**bits) + 1, 2**bits - 2, 2**bits - 1]
+    times = pa.array(numbers, storage).cast(kind)
+    count = pa.array(range(5), pa.int32())
+    given = pa.table(
+        {
+            "id": [1, 2, 3, 4],
+            "at": times,
+            "member": pa.StructArray.from_arrays([times], ["at"]),
+            "list": pa.ListArray.from_arrays(count, times),
+            "map": pa.MapArray.from_arrays(count, pa.array(["a"] * 4), times),
+        }
+    )
+    url = str(tmp_path / "t")
+    tablefeed.append(url, given.slice(0, 2))
+    tablefeed.merge(url, given, on=["id"], **UPSERT)
+    copied = {name: f"target.{name}" for name in given.column_names if name != "id"}
+    tablefeed.merge(url, given.select(["id"]), on=["id"], matched=[Update(set={"id": "target.id + 10", **copied})])
+    found = tablefeed.open_table(url).to_arrow().sort_by("id").combine_chunks()
+    assert found["id"].to_pylist() == [11, 12, 13, 14]
+    parts = [found["at"], pc.struct_field(found["member"], "at"), pc.list_flatten(found["list"])]
+    for part in (*parts, *(chunk.items for chunk in found["map"].chunks)):
+        assert part.cast(storage).to_pylist() == numbers

@@ -96,27 +96,31 @@ def arrow_type(kind: DataType) -> pa.DataType:
 def taken(array: pa.Array) -> pa.Array:
     """A column in the form that terms take."""
     if pa.types.is_timestamp(array.type):
-        return array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
-    return array.cast(pa.int32()) if pa.types.is_date32(array.type) else array
+        array = array.cast(pa.timestamp("us", tz=array.type.tz))
+    kind = _in_terms(array.type)
+    return array if kind == array.type else array.cast(kind)
 
 
 def term_arrow(kind: DataType) -> pa.DataType:
     """The Arrow type of values of `kind` as terms have them."""
-    if kind in TIMES:
-        return pa.int32() if kind == DATE else pa.int64()
-    return arrow_type(kind)
+    return _in_terms(arrow_type(kind))
+
+
+def _in_terms(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type with numbers in place of dates and timestamps, at every depth."""
+    is_a = pa.types
+    if is_a.is_date32(kind) or is_a.is_timestamp(kind):
+        return pa.int32() if is_a.is_date32(kind) else pa.int64()
+    if is_a.is_struct(kind):
+        return pa.struct([(member.name, _in_terms(member.type)) for member in kind])
+    if is_a.is_map(kind):
+        return pa.map_(_in_terms(kind.key_type), _in_terms(kind.item_type))
+    return pa.list_(_in_terms(kind.value_type)) if is_a.is_list(kind) else kind
 
 
 def terms_value(array: pa.Array, kind: DataType) -> pa.Array:
     """The values of a term of type `kind`, in its Arrow type."""
     return array.cast(term_arrow(kind)).cast(arrow_type(kind))
-
-
-def decoded(sql: str, kind: DataType) -> str:
-    """The SQL that turns a member or element from DuckDB's own date and time types into the form that terms take."""
-    if kind == DATE:
-        return f"({sql} - DATE '1970-01-01')::INTEGER"
-    return f"epoch_us({sql})" if kind in (TIMESTAMP, NTZ) else sql
 
 
 # --- two types ------------------------------------------------------------------------------------------------------

@@ -177,11 +177,11 @@ def element(c: Call) -> Term:
     term, key = c.arguments
     match term.type:
         case Map(key=kind, value=value) if key.type == kind and kind in (STRING, INT, LONG):
-            return c.strict(value, [term, key], kinds.decoded("map_extract({}, {})[1]", value))
+            return c.strict(value, [term, key], "map_extract({}, {})[1]")
         case Array(element=value) if key.type in (BYTE, SHORT, INT):
             term, key = c.scope.bound(term), c.scope.bound(key)
             inside = f"{key.sql} >= 0 AND {key.sql} < len({term.sql})"
             own = f"CASE WHEN {term.sql} IS NOT NULL AND NOT ({inside}) THEN {int(Failure.INDEX)} END"
-            sql = kinds.decoded(f"CASE WHEN {inside} THEN {term.sql}[{key.sql}::BIGINT + 1] END", value)
+            sql = f"CASE WHEN {inside} THEN {term.sql}[{key.sql}::BIGINT + 1] END"
             return Term(type=value, sql=sql, fails=first(term.fails, key.fails, own))
     raise c.refuse(f"an element of {spelt(term.type)} by {spelt(key.type)} is not evaluated here")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tablefeed.data.sql import functions, operators
 from tablefeed.data.sql.calls import Call, Maker
 from tablefeed.data.sql.casts import cast
-from tablefeed.data.sql.kinds import BOOLEAN, VOID, decoded, spelt
+from tablefeed.data.sql.kinds import BOOLEAN, VOID, spelt
 from tablefeed.data.sql.literals import named_type, number, text_or_number
 from tablefeed.data.sql.parse import WRITTEN
 from tablefeed.data.sql.terms import Scope, Term, loose, text_sql
@@ -167,8 +167,7 @@ def _within(scope: Scope, node: exp.Expr, term: Term, name: str) -> Term:
     if not isinstance(term.type, Struct):
         raise scope.refuse(_said(node), f"{spelt(term.type)} has no member {name}")
     field = _member(scope, node, term.type, name)
-    sql = decoded(f"struct_extract({term.sql}, {text_sql(field.name)})", field.type)
-    return Term(type=field.type, sql=sql, fails=term.fails)
+    return Term(type=field.type, sql=f"struct_extract({term.sql}, {text_sql(field.name)})", fails=term.fails)
 
 
 def _member(scope: Scope, node: exp.Expr, struct: Struct, name: str) -> Field:
