@@ -60,7 +60,7 @@ def test_files_of_a_commit_that_stands_though_its_answer_was_lost_stay_when_the_
     store, log = faulty(*dead("after"))
     snapshot = log.load()
     ours = a_write(log, snapshot, "ours", txn=("query", 7))
-    with pytest.raises(CommitUnknownError):
+    with pytest.raises(CommitUnknownError, match="The store said: "):
         commit(log, snapshot, ours, still())
 
     healthy = log_of(store._inner)

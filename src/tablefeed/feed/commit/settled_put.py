@@ -85,7 +85,7 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
             around.sleep(around.uniform() * 0.1 * 2**attempt)
     raise CommitUnknownError(
         f"The store failed while version {put.version} of {log.url} was put, so it is not known whether the commit "
-        "succeeded. Run the same batch again: what was committed is not written twice.",
+        f"succeeded. Run the same batch again: what was committed is not written twice. The store said: {failure}",
         url=log.url,
         version=put.version,
     ) from failure
