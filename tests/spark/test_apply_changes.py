@@ -233,11 +233,11 @@ def test_snapshots_are_applied_in_their_order_by_several_tasks(session: SparkSes
     assert sorted(row["id"] for row in found if row["__END_AT"] == 20) == [0, 1, 2, 3, 5, 7]
 
 
-def test_a_key_may_have_a_backtick_and_a_dot_in_its_name(spark: SparkSession, tmp_path: Path) -> None:
-    target, key = str(tmp_path / "target"), "a`b.c"
-    tablefeed.create(target, pa.schema([(key, pa.int64()), ("v", pa.string())]), properties=NEEDED)
+def test_columns_may_have_a_backtick_and_a_dot_in_their_names(session: SparkSession, tmp_path: Path) -> None:
+    target, key, value = str(tmp_path / "target"), "a`b.c", "v.w"
+    tablefeed.create(target, pa.schema([(key, pa.int64()), (value, pa.string())]), properties=NEEDED)
     for version, ids in enumerate(([1, 2], [2, 3])):
-        snapshot = spark.createDataFrame([(each, "x") for each in ids], "`a``b.c` long, v string")
+        snapshot = session.createDataFrame([(each, "x") for each in ids], "`a``b.c` long, `v.w` string")
         tablefeed.spark.apply_changes_from_snapshot((snapshot, version), target, keys=key, tasks=2)
         assert rows(target) == [(each, "x") for each in ids]
 

@@ -30,9 +30,9 @@ def _work(url: str) -> _Work:
 def test_an_error_of_a_task_names_the_table(tmp_path: Path) -> None:
     url = str(tmp_path / "target")
     work = _work(url)
-    rows = pa.record_batch({"id": pa.array([None], pa.int64()), "ts": [1], "__ORDER": [0]})
+    rows, columns = pa.record_batch({"0": pa.array([None], pa.int64()), "1": [1], "2": [0]}), ("id", "ts", "__ORDER")
     with pytest.raises(InvalidEventsError, match="target cannot take these changes") as caught:
-        work.part(iter([rows]), _Task(work=work, version=Version(0), after=None, now_ms=0))
+        work.part(iter([rows]), _Task(work=work, columns=columns, version=Version(0), after=None, now_ms=0))
     assert caught.value.url == url
 
 

@@ -196,12 +196,13 @@ class _Work:
             tasks = 1  # a truncate removes rows of any key
         # Texts and no functions of pyspark.sql: a process may have a session of each kind, classic and Connect.
         rows = changes.selectExpr("*", f"monotonically_increasing_id() AS {_ORDER}")
-        divided = rows.repartition(tasks, *_divided_by(rows, how))
+        # PySpark's mapInArrow looks columns up by name, where a dot or a backtick in a name means something else.
+        divided = rows.repartition(tasks, *_divided_by(rows, how)).toDF(*map(str, range(len(rows.columns))))
         snapshot, version = target.snapshot, target.snapshot.version
         after = None if target.before is snapshot else (snapshot.metadata, snapshot.protocol)
         # The executors have other working directories.
         work = replace(work, location=snapshot.log.location)
-        task = _Task(work=work, version=version, after=after, now_ms=now_ms())
+        task = _Task(work=work, columns=tuple(rows.columns), version=version, after=after, now_ms=now_ms())
         found = divided.mapInArrow(task, "part binary").toArrow()
         # Our own tasks pickled these parts in this query.
         parts = [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
@@ -238,7 +239,7 @@ class _Work:
         """Applies the events of one task; None where it has none."""
         from pyspark import TaskContext
 
-        found = list(batches)
+        found = [batch.rename_columns(list(task_of.columns)) for batch in batches]
         if not sum(batch.num_rows for batch in found):
             return None
         events = pa.Table.from_batches(found).sort_by(_ORDER).drop_columns([_ORDER])
@@ -264,9 +265,13 @@ def _unwrapped(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """What a task of Spark calls with its events. `after` is the table's metadata and protocol after the commit."""
+    """What a task of Spark calls with its events.
+
+    `columns` are the names of their columns, `after` is the table's metadata and protocol after the commit.
+    """
 
     work: _Work
+    columns: tuple[str, ...]
     version: Version
     after: tuple[Metadata, Protocol] | None
     now_ms: int
