@@ -88,6 +88,16 @@ class Disk(MemoryStore):
             del self.history[int(found[1])]  # its writer takes it back: a cleanup keeps the newest
         super().delete(name)
 
+    def without_stray(self, name: str) -> None:
+        """Deletes a commit, put just now, that does not follow the one before it, as somebody has to.
+
+        It landed in a table that was made anew, and its writer cannot take it back, because it ends or loses the store
+        (docs/explanation/tables-that-go-away.md).
+        """
+        found = COMMIT.match(name)
+        if found and int(found[1]) and int(found[1]) - 1 not in self.history:
+            self.delete(name)
+
     def copy_of(self) -> Disk:
         copy = Disk(self._name, self._now_ms, folders=self.folders)
         copy._objects, copy.history, copy.damaged = dict(self._objects), dict(self.history), set(self.damaged)
@@ -289,6 +299,8 @@ class _Call(contextlib.AbstractContextManager[bool, None]):
 
     def __exit__(self, raised: object, *_: object) -> None:
         if raised is None and self.kind in ("lose", "down", "die after"):
+            if self.kind != "lose":
+                self.store._disk.without_stray(self.name)
             self.store._hit(self.kind, self.name)
 
 
