@@ -209,8 +209,8 @@ def _wanted(asked: Asking, target: Struct) -> pa.Schema:
 
 def _of_json(changes: pa.Table, asked: Asking, wanted: pa.Schema) -> _Changes:
     images = _Images(wanted, asked)
-    texts = changes["value"].to_pylist()
-    kafka_keys = changes["key"].to_pylist() if "key" in changes.column_names else [None] * len(texts)
+    texts = _texts(changes["value"])
+    kafka_keys = _texts(changes["key"]) if "key" in changes.column_names else [None] * len(texts)
     said: dict[str, list[Any]] = {name: [] for name in _SAID}
     new: dict[str, list[Any]] = {name: [] for name in wanted.names}
     old: dict[str, list[Any]] = {name: [] for name in new if name.lower() in images.keys}
@@ -231,6 +231,14 @@ def _of_json(changes: pa.Table, asked: Asking, wanted: pa.Schema) -> _Changes:
         said,
         {name: pa.chunked_array([marks], pa.bool_()) for name, marks in absent.items()},
     )
+
+
+def _texts(column: pa.ChunkedArray) -> list[Any]:
+    """The values; as bytes where a text is not UTF-8, so that the event with it is refused."""
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        return list(column.cast(pa.string()).cast(pa.binary()).to_pylist())
 
 
 class _Images:
