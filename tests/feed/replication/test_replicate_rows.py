@@ -244,6 +244,18 @@ def test_a_copy_by_rows_whose_source_lost_a_commit_is_refused_until_it_is_copied
     assert tablefeed.replicate(source, target, by_rows=True, resync=True, verify=True) == of(1, 2, commits=1)
 
 
+def test_texts_and_times_that_python_has_no_objects_for_are_compared(source: Path, target: Path) -> None:
+    texts = pa.array([b"\xff", b"b"]).view(pa.string())
+    days = pa.array([2**31 - 1, 0], pa.date32())
+    times = pa.array([2**62, None], pa.timestamp("us", "UTC"))
+    nested = pa.StructArray.from_arrays([texts, days, times], ["t", "d", "u"])
+    lists = pa.ListArray.from_arrays([0, 1, 2], nested)
+    maps = pa.MapArray.from_arrays([0, 2, 2], texts, nested)
+    tablefeed.append(source, pa.table([texts, days, times, nested, lists, maps], list("tdunlm")))
+    copied = tablefeed.replicate(source, target, by_rows=True, verify=True)
+    assert copied == of(0, 0, commits=1)
+
+
 def test_a_copy_by_rows_that_lacks_a_row_is_reported(source: Path, target: Path) -> None:
     tablefeed.append(source, rows(1, 1, 2))
     tablefeed.replicate(source, target, by_rows=True)
