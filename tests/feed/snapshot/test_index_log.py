@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S, Tail
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
+from tablefeed.store import Entry
 from tablefeed.store.memory import MemoryStore
 
 Open = Callable[[str], tuple[IndexTablesLog, FaultyStore]]
@@ -81,6 +82,26 @@ def test_a_version_between_two_states_of_which_one_is_gone_is_not_told(opened: O
         log.commit(Version(5))
     assert [file.version for file in log.listing() if file.kind == "commit"] == [6, 7, 8]
     assert log.load(Version(5)).version == 5
+
+
+def test_a_version_that_a_listing_lacks_is_found_if_the_listing_has_a_later_one(opened: Open) -> None:
+    """A disk may list two versions that are made meanwhile so: the later one alone."""
+    _, inner = opened("it053_events_json")
+
+    class Growing(FaultyStore):
+        def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+            return (each for each in super().list(directory, start=start) if each.name != f"{7:020d}.json")
+
+    store = Growing(inner)
+    log = IndexTablesLog(store, location=store.url, storage_options={})
+    for file in [each.name for each in inner.list("_transaction_log") if "checkpoint" in each.name]:
+        inner.delete(f"_transaction_log/{file}")
+
+    assert log.load().version == 8
+    assert 7 in [file.version for file in log.listing() if file.kind == "commit"]
+    inner.delete(f"_transaction_log/{7:020d}.json")
+    with pytest.raises(LogGapError, match="7"):
+        log.load()
 
 
 def test_a_folder_with_a_delta_log_too_is_a_delta_table(tmp_path: Path) -> None:

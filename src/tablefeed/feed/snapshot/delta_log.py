@@ -25,7 +25,7 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.snapshot.next_best import NextBest
 from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader, is_as_listed, passed_over
-from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TablePlace, required_facts
+from tablefeed.feed.snapshot.table_log import MADE_MEANWHILE, OwnTimes, Snapshot, TablePlace, required_facts
 from tablefeed.log.facts import fold
 from tablefeed.log.segment import LogSegment, build_segment, whole_checkpoints
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 FOUND_BY_NAME = 3
 """The most commits that are looked up by name. For more, one listing is cheaper."""
-
-MADE_MEANWHILE = 64
-"""How many versions before the newest one of a listing may be made while it runs: far more than a disk has time for."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError
+from tablefeed.feed.snapshot.table_log import MADE_MEANWHILE
 from tablefeed.indextables import names
 from tablefeed.indextables.log import listing as plans
 from tablefeed.indextables.log import version_file
@@ -44,14 +45,35 @@ class IndexReader:
     # --- which are there ---------------------------------------------------------------------------------------------
 
     def listed(self) -> plans.Log:
-        """Gives the log by its file names. Each state directory counts as a state; its contents are not looked at."""
+        """Gives the log by its file names. Each state directory counts as a state; its contents are not looked at.
+
+        It has every version that was made before another one that it has.
+        """
         entries = self.store.list(names.LOG_DIR)
         found = [names.parse_name(e.name, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for e in entries]
         found += [
             names.parse_name(f"{directory}/{names.STATE_MANIFEST}", size_bytes=0, modified_ms=0)
             for directory in self.store.directories(names.LOG_DIR)
         ]
-        return plans.read_listing(file for file in found if file is not None)
+        listed = [file for file in found if file is not None]
+        return plans.read_listing([*listed, *self._made_meanwhile(plans.read_listing(listed))])
+
+    def _made_meanwhile(self, log: plans.Log) -> Iterator[LogFile]:
+        """Gives the files of versions that `log` lacks though it has later ones, and that exist.
+
+        A disk lists a folder in an order of its own. If two versions are made meanwhile, a listing may have only the
+        later one. The first version that does not exist ends the search: before it the log was truncated.
+        """
+        versions = {*log.commits, *log.states}
+        newest, earliest = max(versions, default=0), min(versions, default=0)
+        for number in range(newest - 1, max(earliest, newest - MADE_MEANWHILE) - 1, -1):
+            version = Version(number)
+            if version in versions:
+                continue
+            file = self._file(names.commit_name(version)) or self.state_file(version)
+            if file is None:
+                return
+            yield file
 
     def known(self, log: plans.Log, versions: Collection[Version]) -> plans.Log:
         """Gives `log` with the states of `versions` checked in the store; those without a manifest are left out.
@@ -79,7 +101,9 @@ class IndexReader:
 
     def state_file(self, version: Version) -> LogFile | None:
         """Gives the `_manifest.avro` of the state of `version`, None where there is none."""
-        name = names.state_name(version)
+        return self._file(names.state_name(version))
+
+    def _file(self, name: str) -> LogFile | None:
         entry = self.store.stat(log_path(name))
         if entry is None:
             return None

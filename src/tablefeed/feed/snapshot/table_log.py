@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from tablefeed.data.predicate import Predicate
 
 
+MADE_MEANWHILE = 64
+"""How many versions before the newest one of a listing may be made while it runs: far more than a disk has time for."""
+
+
 class TablePlace(Protocol):
     """Where an opened log is.
 
