@@ -104,11 +104,24 @@ def test_a_txn_is_committed_once(orders: Path, tmp_path: Path) -> None:
     assert ids(orders).count(9) == 1
 
 
+def test_true_in_json_lines_is_no_number(tmp_path: Path) -> None:
+    tablefeed.create(tmp_path / "table", pa.schema([("price", pa.float64())]))
+    (tmp_path / "r.jsonl").write_text('{"price": 1.5}\n{"price": true}\n')
+
+    done = run("append", tmp_path / "table", tmp_path / "r.jsonl")
+
+    assert done.code == 2
+    assert "true and false are no numbers" in done.err
+    assert tablefeed.open_table(tmp_path / "table").to_arrow().num_rows == 0
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
         ("r.csv", "id,name,day\nx,n,2026-01-01\n", "cannot be read"),
         ("r.csv", "id,name,day\n1,n,noon\n", "column 'day' is no date32"),
+        ("r.csv", "id,day,day\n1,2026-01-01,2026-01-02\n", "column 'day' is there twice"),
+        ("r.jsonl", '{"id": ' + "[" * 100_000, "too deep"),
         ("r.jsonl", "[1]\n", "a line is not a JSON object"),
         ("r.jsonl", '{"id": "one"}\n', "cannot be read"),
         ("r.jsonl", '{"id": 9.5}\n', "Could not convert 9.5"),

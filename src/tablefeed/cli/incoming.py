@@ -110,6 +110,8 @@ def _read(
         return _READERS[shape](stream, known)
     except OSError as error:
         raise _unreadable(name, error.strerror or str(error)) from error
+    except RecursionError as error:
+        raise _unreadable(name, "a value is too deep") from error
     except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError, InvalidOperation) as error:
         raise _unreadable(name, str(error)) from error
 
@@ -180,6 +182,8 @@ def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterato
     )
     found = csv.read_csv(stream, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert)
     for at, name in enumerate(found.schema.names):
+        if name in found.schema.names[at + 1 :]:
+            raise ValueError(f"column {name!r} is there twice")
         wanted = None if known is None or name not in known.names else known.field(name).type
         if wanted is not None and _is_text_in_csv(wanted):
             found = found.set_column(at, name, _from_texts(found[name], wanted, name))
@@ -248,6 +252,8 @@ def _from_json(values: list[Any], kind: pa.DataType, name: str) -> Any:  # Any: 
     if is_a.is_decimal(kind):
         values = [None if value is None else Decimal(getattr(value, "text", str(value))) for value in values]
     elif is_a.is_floating(kind):
+        if any(isinstance(value, bool) for value in values):
+            raise ValueError(f"column {name!r} is {kind}, and true and false are no numbers")
         values = [None if value is None else float(value) for value in values]
     elif is_a.is_map(kind):
         values = [None if value is None else list(value.items()) for value in values]
