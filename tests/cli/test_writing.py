@@ -104,14 +104,30 @@ def test_a_txn_is_committed_once(orders: Path, tmp_path: Path) -> None:
     assert ids(orders).count(9) == 1
 
 
-def test_true_in_json_lines_is_no_number(tmp_path: Path) -> None:
-    tablefeed.create(tmp_path / "table", pa.schema([("price", pa.float64())]))
-    (tmp_path / "r.jsonl").write_text('{"price": 1.5}\n{"price": true}\n')
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('{"price": 1.5}\n{"price": true}\n', "true and false are no numbers"),
+        ('{"prices": {"one": [1.5, false]}}\n', "true and false are no numbers"),
+        ('{"tags": "abc"}\n', "'tags' is a list"),
+        ('{"at": {"x": 1, "z": 2}}\n', "'at' has no member 'z'"),
+        ('{"new": 1.5}\n{"new": true}\n', "true and false are no numbers"),
+    ],
+)
+def test_a_json_value_that_does_not_fit_its_column_is_refused(lines: str, said: str, tmp_path: Path) -> None:
+    members: list[tuple[str, pa.DataType]] = [
+        ("price", pa.float64()),
+        ("prices", pa.map_(pa.string(), pa.list_(pa.float64()))),
+        ("tags", pa.list_(pa.string())),
+        ("at", pa.struct([("x", pa.int64())])),
+    ]
+    tablefeed.create(tmp_path / "table", pa.schema(members))
+    (tmp_path / "r.jsonl").write_text(lines)
 
     done = run("append", tmp_path / "table", tmp_path / "r.jsonl")
 
     assert done.code == 2
-    assert "true and false are no numbers" in done.err
+    assert said in " ".join(done.err.split())
     assert tablefeed.open_table(tmp_path / "table").to_arrow().num_rows == 0
 
 

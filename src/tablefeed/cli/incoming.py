@@ -237,10 +237,38 @@ def _jsonl(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Itera
     columns = []
     for name in names:
         values = [row.get(name) for row in rows]
+        kind = known.field(name).type if known is not None and name in known.names else pa.array(values).type
+        for value in values:
+            _check_shape(value, kind, name)
         is_known = known is not None and name in known.names
-        columns.append(_from_json(values, known.field(name).type, name) if known and is_known else pa.array(values))
+        columns.append(_from_json(values, kind, name) if is_known else pa.array(values, kind))
     found = pa.table(columns, names=names)
     return found.schema, iter(found.to_batches())
+
+
+def _check_shape(value: Any, kind: pa.DataType, name: str) -> None:  # Any: JSON
+    """Raises ValueError where pyarrow would make something else of a JSON value, or leave a part of it out."""
+    import pyarrow as pa
+
+    is_a = pa.types
+    if value is None:
+        return
+    if is_a.is_floating(kind) and isinstance(value, bool):
+        raise ValueError(f"{name!r} is {kind}, and true and false are no numbers")
+    if is_a.is_list(kind):
+        if not isinstance(value, list):
+            raise ValueError(f"{name!r} is a list, and {json.dumps(value)} is none")
+        for each in value:
+            _check_shape(each, kind.value_type, name)
+    if is_a.is_struct(kind) and isinstance(value, dict):
+        members = {member.name: member.type for member in kind}
+        for member, each in value.items():
+            if member not in members:
+                raise ValueError(f"{name!r} has no member {member!r}")
+            _check_shape(each, members[member], f"{name}.{member}")
+    if is_a.is_map(kind) and isinstance(value, dict):
+        for each in value.values():
+            _check_shape(each, kind.item_type, name)
 
 
 def _from_json(values: list[Any], kind: pa.DataType, name: str) -> Any:  # Any: JSON, and pyarrow has no types
@@ -252,8 +280,6 @@ def _from_json(values: list[Any], kind: pa.DataType, name: str) -> Any:  # Any: 
     if is_a.is_decimal(kind):
         values = [None if value is None else Decimal(getattr(value, "text", str(value))) for value in values]
     elif is_a.is_floating(kind):
-        if any(isinstance(value, bool) for value in values):
-            raise ValueError(f"column {name!r} is {kind}, and true and false are no numbers")
         values = [None if value is None else float(value) for value in values]
     elif is_a.is_map(kind):
         values = [None if value is None else list(value.items()) for value in values]
