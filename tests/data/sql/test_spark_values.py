@@ -79,6 +79,7 @@ _IN_UTC: list[_Row] = [
     ("CAST(dec AS DECIMAL(5,1))", "dec", [("99999999.99", _FAILS), ("0.00", Decimal("0.0")), ("1.50", Decimal("1.5"))]),
     ("CAST(dec AS DECIMAL(5,1))", "dec", [("-2.50", Decimal("-2.5"))]),
     ("CAST(big AS DOUBLE)", "big", [("0E-18", 0.0), (None, None), ("-1E-18", -1e-18)]),
+    ("CAST(CAST(dec AS DECIMAL(2,2)) AS STRING)", "dec", [("0.01", "0.01"), ("-0.01", "-0.01"), ("0.00", "0.00")]),
     ("CAST(n AS INT)", "n", [("1.5", _FAILS), ("1", 1), (None, None), ("+3", 3)]),
     ("CAST(n AS DECIMAL(10,1))", "n", [("1e3", Decimal("1000.0"))]),
     ("CAST(n AS DOUBLE)", "n", [("abc", _FAILS), ("1", 1.0), ("1.5", 1.5), ("-Infinity", -inf)]),

@@ -53,7 +53,10 @@ def _sql(kind: DataType, to: DataType) -> str | None:
     """The cast in DuckDB; None where a value can fail."""
     if to == kinds.BOOLEAN and kinds.is_numeric(kind):
         return "({} <> 0)"
-    if to == kinds.STRING and (kind in (*kinds.INTEGRALS, kinds.BOOLEAN) or isinstance(kind, Decimal)):
+    if to == kinds.STRING and isinstance(kind, Decimal):
+        # DuckDB writes no 0 before the point where the type has no digits there.
+        return "{}::VARCHAR" if kind.precision > kind.scale else "replace({}::VARCHAR, '.', '0.')"
+    if to == kinds.STRING and kind in (*kinds.INTEGRALS, kinds.BOOLEAN):
         return "{}::VARCHAR"
     if to in kinds.INTEGRALS and kind == kinds.TIMESTAMP:
         return f"({times.floored(1_000_000)} // 1000000)" if to == kinds.LONG else None
