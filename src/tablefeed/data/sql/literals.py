@@ -53,7 +53,7 @@ def _decimal(scope: Scope, value: Number) -> Term:
     precision = max(len(digits), scale)
     if precision > kinds.MOST_DIGITS:
         raise scope.refuse(str(value), "it has more digits than a decimal")
-    return Term(type=Decimal(precision, scale), sql=f"'{value:f}'::DECIMAL({precision},{scale})")
+    return Term(type=Decimal(precision, scale), sql=f"'{value:f}'::DECIMAL({precision},{scale})", literal=value)
 
 
 _SPELT_ALIKE = (kinds.BOOLEAN, *kinds.INTEGRALS, *kinds.FLOATING, kinds.BINARY, kinds.DATE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal as Number
 
 from tablefeed.data.sql import decimals, kinds
 from tablefeed.data.sql.calls import Call
@@ -42,12 +43,30 @@ def _as_decimals(c: Call, left: Term, right: Term) -> list[Term] | None:
 
 def compare(c: Call, operator: str, left: Term, right: Term) -> Term:
     """A comparison; `operator` is one of = <> < <= > >= <=>."""
+    settled = _settled(operator, left, right)
+    if settled is not None:
+        return settled
     left, right = _widened(c, _as_decimals(c, left, right) or [left, right])
     if left.type == VOID:
         left, right = cast(c.scope, left, BOOLEAN), cast(c.scope, right, BOOLEAN)
     if operator == "<=>":
         return loose(BOOLEAN, [left, right], "({} IS NOT DISTINCT FROM {})")
     return c.strict(BOOLEAN, [left, right], f"({{}} {operator} {{}})")
+
+
+_SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _settled(operator: str, left: Term, right: Term) -> Term | None:
+    """A whole number beside a literal that is beyond every bigint: Spark does not look at it, so null has no part."""
+    if right.type in kinds.INTEGRALS:
+        left, right, operator = right, left, _SWAPPED.get(operator, operator)
+    literal = right.literal
+    if left.type not in kinds.INTEGRALS or not isinstance(literal, Number) or operator not in _SWAPPED:
+        return None
+    if -(1 << 63) <= literal <= (1 << 63) - 1:
+        return None
+    return Term(type=BOOLEAN, sql="true" if (operator in ("<", "<=")) == (literal > 0) else "false")
 
 
 def between(c: Call) -> Term:

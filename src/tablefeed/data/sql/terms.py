@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal as Number
 from enum import IntEnum
 from typing import Any
 
@@ -72,13 +73,13 @@ class Term:
     """A part of an expression: `sql` gives its value and never raises; `fails` the Failure of a row, or null.
 
     Both may use names that the scope has bound. `literal` is the value of a literal on which Spark's typing depends: a
-    whole number or a text; None for all else.
+    whole number, a decimal or a text; None for all else.
     """
 
     type: DataType
     sql: str
     fails: str | None = None
-    literal: int | str | None = None
+    literal: int | Number | str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
 from tablefeed.data.sql import functions, operators
@@ -15,7 +16,7 @@ from tablefeed.data.sql.literals import named_type, number, text_or_number
 from tablefeed.data.sql.parse import WRITTEN
 from tablefeed.data.sql.terms import Scope, Term, loose, text_sql
 from tablefeed.data.sql.text_functions import like, rlike
-from tablefeed.model.schema import Field, Struct
+from tablefeed.model.schema import Decimal, Field, Struct
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -116,8 +117,13 @@ def _case(scope: Scope, node: exp.Expr) -> Term:
 
 
 def _cast(scope: Scope, node: exp.Expr) -> Term:
+    from sqlglot import exp
+
     term = cast(scope, translate(scope, node.this), named_type(scope, node.args["to"]))
-    return replace(term, literal=None) if WRITTEN in node.meta and isinstance(term.literal, int) else term
+    if WRITTEN in node.meta:
+        return term if isinstance(term.literal, str) else replace(term, literal=None)
+    is_decimal = isinstance(term.type, Decimal) and isinstance(node.this, exp.Literal)
+    return replace(term, literal=Number(str(node.this.this))) if is_decimal else term  # 1.5BD
 
 
 def _column(scope: Scope, node: exp.Expr) -> Term:
