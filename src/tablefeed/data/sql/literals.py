@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal as Number
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from tablefeed.data.sql import kinds
 from tablefeed.data.sql.terms import Scope, Term, text_sql
 from tablefeed.model.schema import DataType, Decimal
+from tablefeed.model.spark_texts import read_double, read_float
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -25,6 +27,14 @@ def text_or_number(scope: Scope, node: exp.Expr) -> Term:
     return Term(type=kinds.STRING, sql=text_sql(value), literal=value)
 
 
+def floating(scope: Scope, text: str, kind: DataType) -> Term:
+    """A number that is a double or float by its exponent or suffix, from its digits with its minus sign: -0.0D."""
+    value = (read_double if kind == kinds.DOUBLE else read_float)(text)
+    if math.isinf(value):
+        raise scope.refuse(text, f"it is above every {kinds.spelt(kind)}")
+    return Term(type=kind, sql=f"'{value!r}'::{kinds.duck(kind)}")
+
+
 _NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]+)?")
 
 
@@ -34,10 +44,7 @@ def number(scope: Scope, text: str) -> Term:
     if spelt_right is None or len(text) > 2 * kinds.MOST_DIGITS:
         raise scope.refuse(text, "it is no number that is read here")
     if spelt_right["exponent"]:
-        value = float(text)
-        if value in (float("inf"), float("-inf")):
-            raise scope.refuse(text, "it is above every double")
-        return Term(type=kinds.DOUBLE, sql=f"'{value!r}'::DOUBLE")
+        return floating(scope, text, kinds.DOUBLE)
     if "." in text:
         return _decimal(scope, Number(text))
     whole = int(text)

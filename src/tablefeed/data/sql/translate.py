@@ -8,15 +8,15 @@ from dataclasses import replace
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
-from tablefeed.data.sql import functions, operators
+from tablefeed.data.sql import functions, kinds, operators
 from tablefeed.data.sql.calls import Call, Maker
 from tablefeed.data.sql.casts import cast
 from tablefeed.data.sql.kinds import BOOLEAN, VOID, spelt
-from tablefeed.data.sql.literals import named_type, number, text_or_number
+from tablefeed.data.sql.literals import floating, named_type, number, text_or_number
 from tablefeed.data.sql.parse import WRITTEN
 from tablefeed.data.sql.terms import Scope, Term, loose, text_sql
 from tablefeed.data.sql.text_functions import like, rlike
-from tablefeed.model.schema import Decimal, Field, Struct
+from tablefeed.model.schema import DataType, Decimal, Field, Struct
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -100,7 +100,7 @@ def _negated(scope: Scope, node: exp.Expr) -> Term:
         return number(scope, f"-{inner.this}")
     if isinstance(inner, exp.TryCast) and WRITTEN not in inner.meta and isinstance(inner.this, exp.Literal):
         # -128Y is one literal: 128 without the minus does not fit in a tinyint.
-        return cast(scope, number(scope, f"-{inner.this.this}"), named_type(scope, inner.args["to"]))
+        return _suffixed(scope, f"-{inner.this.this}", named_type(scope, inner.args["to"]))
     return operators.signed(_call(scope, node, [inner]), "-{0}")
 
 
@@ -119,11 +119,23 @@ def _case(scope: Scope, node: exp.Expr) -> Term:
 def _cast(scope: Scope, node: exp.Expr) -> Term:
     from sqlglot import exp
 
-    term = cast(scope, translate(scope, node.this), named_type(scope, node.args["to"]))
+    kind = named_type(scope, node.args["to"])
     if WRITTEN in node.meta:
+        term = cast(scope, translate(scope, node.this), kind)
         return term if isinstance(term.literal, str) else replace(term, literal=None)
-    is_decimal = isinstance(term.type, Decimal) and isinstance(node.this, exp.Literal)
-    return replace(term, literal=Number(str(node.this.this))) if is_decimal else term  # 1.5BD
+    if isinstance(node.this, exp.Literal) and kinds.is_numeric(kind):
+        return _suffixed(scope, str(node.this.this), kind)
+    return cast(scope, translate(scope, node.this), kind)
+
+
+def _suffixed(scope: Scope, text: str, kind: DataType) -> Term:
+    """A number whose suffix names its type: 5L, 1.5BD, 0.1D."""
+    if kind in kinds.FLOATING:
+        return floating(scope, text, kind)
+    if isinstance(kind, Decimal):
+        term = Term(type=kinds.STRING, sql=text_sql(text), literal=text)
+        return replace(cast(scope, term, kind), literal=Number(text))
+    return cast(scope, number(scope, text), kind)
 
 
 def _column(scope: Scope, node: exp.Expr) -> Term:
