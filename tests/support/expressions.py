@@ -342,6 +342,13 @@ dec * 1.05
 dec * i32
 dec * i64
 dec / 3
+dec / +3
+dec * - +3
++i32 + 1
++i8
++n
++n = '1'
++d
 dec / dec
 dec / i32
 dec % 7

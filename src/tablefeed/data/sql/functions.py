@@ -80,6 +80,15 @@ def _rounded(c: Call, name: str) -> Term:
     return c.strict(kind, [term], f"TRY_CAST({name}({{}}) AS {duck(kind)})", Failure.OVERFLOW)
 
 
+def _positive(c: Call) -> Term:
+    """A number as it is, but no literal; Spark makes a double of a text."""
+    term = c.arguments[0]
+    term = cast(c.scope, term, kinds.DOUBLE) if term.type == kinds.STRING else term
+    if not kinds.is_numeric(term.type):
+        raise c.refuse(f"{spelt(term.type)} is no number")
+    return replace(term, literal=None)
+
+
 def _pmod(c: Call) -> Term:
     rest = c.scope.bound(operators.calculate(c, "%", *c.arguments))
     if rest.type not in kinds.INTEGRALS:
@@ -193,6 +202,7 @@ FUNCTIONS: Known = {
     "round": ((1, 2), lambda c: _rounded(c, "")),
     "mod": ((2,), lambda c: operators.calculate(c, "%", *c.arguments)),
     "pmod": ((2,), _pmod),
+    "positive": ((1,), _positive),
     "hash": (ANY, _hash),
     "assert_true": ((1,), _assert_true),
     "date_part": ((2,), _date_part),

@@ -1,9 +1,9 @@
 """Parses an expression with sqlglot, as far as Spark's grammar gives the same tree.
 
 sqlglot knows many dialects and translates functions into common ones. Here its parser is configured to keep each
-function as a name and arguments, so that only Spark's own names occur. Some of its operators have another precedence
-than Spark's (`||`, `=` and `<`). An expression that Spark would parse differently is refused; parentheses
-make it unambiguous.
+function as a name and arguments, so that only Spark's own names occur, and a plus sign before a value as the function
+`positive`. Some of its operators have another precedence than Spark's (`||`, `=` and `<`). An expression that Spark
+would parse differently is refused; parentheses make it unambiguous.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ _UNREAD_WORDS = frozenset({"::", "CHAR", "VARCHAR", "CHARACTER", "COLLATE"})
 
 @functools.cache
 def _parser() -> Any:  # Any: a class of sqlglot's, made where sqlglot is there
+    from sqlglot import TokenType, exp
     from sqlglot.dialects.spark import Spark
 
     base = Spark.parser_class
@@ -67,6 +68,10 @@ def _parser() -> Any:  # Any: a class of sqlglot's, made where sqlglot is there
             "EXTRACT": base.FUNCTION_PARSERS["EXTRACT"],
         }
         NO_PAREN_FUNCTIONS: dict[object, object] = {}  # noqa: RUF012
+        UNARY_PARSERS = {  # noqa: RUF012
+            **base.UNARY_PARSERS,
+            TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
+        }
 
     return _NamesOnly
 
