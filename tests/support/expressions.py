@@ -575,6 +575,8 @@ LEFT(s, i8)
 CONCAT(s, '-', n)
 CONCAT(s, i32)
 s || n
+s || CAST(n AS INT)
+CONCAT(s, n, CAST(n AS INT))
 s || '-' || i32
 CONCAT_WS(',', s, n)
 CONCAT_WS('-', YEAR(d), MONTH(d))

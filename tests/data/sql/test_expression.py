@@ -69,7 +69,9 @@ def test_what_spark_does_not_look_at_does_not_fail(text: str) -> None:
     assert len(_program(text).evaluate(_rows(0, 1))[0]) == 2
 
 
-@pytest.mark.parametrize("text", ["1 DIV Id > 0 AND Id <> 0", "coalesce(1 DIV Id, 0)", "1 DIV Id IS NULL"])
+@pytest.mark.parametrize(
+    "text", ["1 DIV Id > 0 AND Id <> 0", "coalesce(1 DIV Id, 0)", "1 DIV Id IS NULL", "nullif(s, s) || 1 DIV Id"]
+)
 def test_what_spark_looks_at_first_fails_first(text: str) -> None:
     with pytest.raises(RowFailedError, match="a division by zero"):
         _program(text).evaluate(_rows(0))

@@ -120,7 +120,7 @@ TEXT_FUNCTIONS: Known = {
     "substr": ((2, 3), _substring),
     "left": simple("si", STRING, _end("left")),
     "right": simple("si", STRING, _end("right")),
-    "concat": (ANY, lambda c: c.strict(STRING, _texts(c), f"({' || '.join('{}' for _ in c.arguments)})")),
+    "concat": (ANY, lambda c: loose(STRING, _texts(c), f"({' || '.join('{}' for _ in c.arguments)})")),
     "concat_ws": (ANY[1:], lambda c: loose(STRING, _texts(c), f"concat_ws({', '.join('{}' for _ in c.arguments)})")),
     "startswith": simple("ss", BOOLEAN, "starts_with({}, {})"),
     "endswith": simple("ss", BOOLEAN, "ends_with({}, {})"),
