@@ -330,6 +330,10 @@ f64 % 0.1D
 mod(i32, 7)
 pmod(i32, 7)
 pmod(i64, -3)
+pmod(i64, j64)
+pmod(i32, i64)
+pmod(i32, -2147483647)
+pmod(i16, -32768S)
 i32 DIV 3
 i64 DIV j64
 i32 DIV i32

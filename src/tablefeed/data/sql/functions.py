@@ -94,7 +94,11 @@ def _pmod(c: Call) -> Term:
     if rest.type not in kinds.INTEGRALS:
         raise c.refuse("it is evaluated for whole numbers")
     divisor = cast(c.scope, c.arguments[1], rest.type)
-    sql = "CASE WHEN {0} < 0 THEN ({0}::HUGEINT + {1}) % {1} ELSE {0} END"
+    total = "({0}::HUGEINT + {1})"
+    if rest.type in (kinds.INT, kinds.LONG):  # Java's sum of two negative numbers wraps around
+        half = 1 << (31 if rest.type == kinds.INT else 63)
+        total = f"CASE WHEN {total} < -{half} THEN {total} + {2 * half} ELSE {total} END"
+    sql = f"CASE WHEN {{0}} < 0 THEN ({total}) % {{1}} ELSE {{0}} END"
     return loose(rest.type, [rest, replace(c.scope.bound(divisor), fails=None)], f"({sql})::{duck(rest.type)}")
 
 
