@@ -130,6 +130,8 @@ def test_an_expression_that_nests_too_deep_is_refused() -> None:
         ("sqrt(Id) > 1", "the function sqrt"),
         ("add_months(current_date(), 1) > '2024-01-01'", "the function add_months"),
         ("from_unixtime(Id) = s", "the function from_unixtime"),
+        ("unix_timestamp(s) > 0", "cast it to a timestamp"),
+        ("unix_seconds(s) > 0", "string is not accepted as timestamp"),
         ("t > t - INTERVAL 1 DAY", "INTERVAL '1' DAY"),
         ("Id > rand()", "the function rand"),
         ("Id & 1 = 1", "bitwiseand"),

@@ -55,6 +55,7 @@ _TYPES: Mapping[str, tuple[Sequence[DataType], DataType]] = {
     "n": (kinds.INTEGRALS, kinds.LONG),
     "d": ((*_TIMES, kinds.NTZ), kinds.DATE),
     "t": (_TIMES, kinds.TIMESTAMP),
+    "m": ((kinds.TIMESTAMP,), kinds.TIMESTAMP),
     "c": (_TIMES, kinds.TIMESTAMP),
 }
 """What a function takes, by a letter: the types that are accepted (all, if empty) and the type to cast them to."""

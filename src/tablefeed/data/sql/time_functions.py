@@ -37,7 +37,9 @@ def _make_timestamp(c: Call) -> Term:
 
 
 def _unix_timestamp(c: Call) -> Term:
-    """Gives whole seconds, unlike unix_seconds rounded towards 1970."""
+    """Gives whole seconds, unlike unix_seconds rounded towards 1970. A text is not read as CAST reads it."""
+    if c.arguments and c.arguments[0].type == STRING:
+        raise c.refuse("of a text it is not evaluated here: cast it to a timestamp")
     return c.strict(LONG, [c.argument(0, "t") if c.arguments else _now(c)], "({} // 1000000)")
 
 
@@ -79,9 +81,9 @@ TIME_FUNCTIONS: Known = {
     "make_date": simple("iii", DATE, f"{_MADE}::INTEGER", Failure.RANGE),
     "make_timestamp": ((6,), _make_timestamp),
     "unix_timestamp": ((0, 1), _unix_timestamp),
-    "unix_seconds": simple("t", LONG, f"({times.floored(1_000_000)} // 1000000)"),
-    "unix_millis": simple("t", LONG, f"({times.floored(1000)} // 1000)"),
-    "unix_micros": simple("t", LONG, "{}"),
+    "unix_seconds": simple("m", LONG, f"({times.floored(1_000_000)} // 1000000)"),
+    "unix_millis": simple("m", LONG, f"({times.floored(1000)} // 1000)"),
+    "unix_micros": simple("m", LONG, "{}"),
     "timestamp_seconds": simple("n", TIMESTAMP, "TRY({} * 1000000)", Failure.OVERFLOW),
     "timestamp_millis": simple("n", TIMESTAMP, "TRY({} * 1000)", Failure.OVERFLOW),
     "timestamp_micros": simple("n", TIMESTAMP, "{}"),
