@@ -142,6 +142,7 @@ _IN_UTC: list[_Row] = [
     ("DATE_PART('YEAR', d)", "d", [("2024-02-29", 2024)]),
     ("DECODE(ENCODE(s, 'utf-8'), 'utf-8')", "s", [("Straße", "Straße")]),
     ("MAKE_TIMESTAMP(2024, 2, 29, 23, 59, i32)", "i32", [(60, 1709251200000000), (61, _FAILS)]),
+    ("MAKE_TIMESTAMP(i32, 1, 1, 0, 0, 0)", "i32", [(1970, 0), (1000000, _FAILS)]),
     ("MAKE_TIMESTAMP(2024, 2, 30, 0, 0, i32)", "i32", [(0, _FAILS)]),
     ("ASSERT_TRUE(i32 < 2) IS NULL", "i32", [(1, True), (2, _FAILS), (None, _FAILS)]),
 ]

@@ -32,7 +32,7 @@ def _to_timestamp(c: Call) -> Term:
 
 def _make_timestamp(c: Call) -> Term:
     """Takes whole seconds; 60 seconds are the next minute."""
-    clock = f"CASE WHEN {_INSIDE} THEN {_MADE}::BIGINT * {DAY_US} + {_WHOLE_SECONDS} * 1000000 END"
+    clock = f"TRY(CASE WHEN {_INSIDE} THEN {_MADE}::BIGINT * {DAY_US} + {_WHOLE_SECONDS} * 1000000 END)"
     return cast(c.scope, c.strict(NTZ, [c.argument(i, "i") for i in range(6)], clock, Failure.RANGE), TIMESTAMP)
 
 
