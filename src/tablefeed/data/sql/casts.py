@@ -59,7 +59,7 @@ def _sql(kind: DataType, to: DataType) -> str | None:
     if to == kinds.STRING and kind in (*kinds.INTEGRALS, kinds.BOOLEAN):
         return "{}::VARCHAR"
     if to in kinds.INTEGRALS and kind == kinds.TIMESTAMP:
-        return f"({times.floored(1_000_000)} // 1000000)" if to == kinds.LONG else None
+        return times.floor_divided(1_000_000) if to == kinds.LONG else None
     if to == kinds.TIMESTAMP and kind in kinds.INTEGRALS:
         # From seconds; as in TimeUnit.toMicros, the result is limited to the extreme values.
         most = 9_223_372_036_854

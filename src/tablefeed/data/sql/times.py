@@ -56,13 +56,13 @@ def clock_of(scope: Scope, term: Term) -> Term:
 
 def day_of(scope: Scope, moment: Term) -> Term:
     """The date that the clock shows at a timestamp, or with a timestamp_ntz."""
-    days = f"({floored(DAY_US)} // {DAY_US})::INTEGER"
+    days = f"{floor_divided(DAY_US)}::INTEGER"
     return scope.bound(strict(scope, kinds.DATE, [clock_of(scope, moment)], days))
 
 
-def floored(width: int) -> str:
-    """SQL that rounds a number down to a multiple of `width`."""
-    return f"({{0}} - ({{0}} % {width} + {width}) % {width})"
+def floor_divided(width: int) -> str:
+    """SQL that divides a bigint by `width` and rounds down."""
+    return f"({{0}} // {width} - CASE WHEN {{0}} % {width} < 0 THEN 1 ELSE 0 END)"
 
 
 def clock_part(unit: str) -> str:
@@ -91,7 +91,7 @@ def truncated_clock(scope: Scope, moment: Term, unit: str) -> Term:
     """The date or wall clock to which DATE_TRUNC('unit', timestamp) cuts, before it is a timestamp again."""
     width = _CLOCK_UNITS_US.get(unit.upper())
     if width is not None:
-        return strict(scope, kinds.NTZ, [clock_of(scope, moment)], floored(width))
+        return strict(scope, kinds.NTZ, [clock_of(scope, moment)], f"({floor_divided(width)} * {width})")
     return truncated_date(scope, day_of(scope, moment), unit)
 
 
