@@ -115,6 +115,15 @@ def test_two_columns_whose_names_differ_in_case_alone_are_told_apart_by_the_exac
     assert compile_expressions([Asked(text="A")], twins, time_zone=None).expressions[0].type == Primitive("string")
 
 
+def test_a_column_with_the_name_of_a_function_without_parentheses_comes_first() -> None:
+    schema = Struct((Field("Current_Date", Primitive("date"), nullable=True),))
+    asked = [Asked(text=text) for text in ("current_date", "current_date()", "current_timestamp")]
+
+    program = compile_expressions(asked, schema, time_zone="UTC", now_us=0)
+
+    assert [expression.paths for expression in program.expressions] == [(("Current_Date",),), (), ()]
+
+
 def test_an_expression_that_nests_too_deep_is_refused() -> None:
     with pytest.raises(NotExactError):
         _program("Id" + " + Id" * 5000)

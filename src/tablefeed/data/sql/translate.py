@@ -145,7 +145,9 @@ def _column(scope: Scope, node: exp.Expr) -> Term:
     if any(type(part) is not exp.Identifier for part in parts):
         raise _unknown(scope, node)
     names = [str(part.this) for part in parts]
-    if len(names) == 1 and names[0].lower() in ("current_timestamp", "current_date") and not parts[0].args["quoted"]:
+    is_function = len(names) == 1 and names[0].lower() in ("current_timestamp", "current_date")
+    # As in Spark, a column of that name comes first.
+    if is_function and not parts[0].args["quoted"] and names[0].lower() not in map(str.lower, scope.schema.names):
         return functions.call(_call(scope, node, []), names[0])
     term = _named(scope, node, names[0])
     for name in names[1:]:
