@@ -67,6 +67,8 @@ _IN_UTC: list[_Row] = [
     ("dec * dec", "dec", [("12.34", Decimal("152.2756"))]),
     ("dec / 3", "dec", [("0.00", Decimal("0.000000")), (None, None), ("1.50", Decimal("0.500000"))]),
     ("dec / 3", "dec", [("12.34", Decimal("4.113333"))]),
+    ("dec / INT(3)", "dec", [("12.34", Decimal("4.1133333333333")), (None, None)]),
+    ("1.5 / floor(CAST(i32 AS DECIMAL(10,0)))", "i32", [(7, Decimal("0.214285714286")), (0, _FAILS)]),
     ("dec / +3", "dec", [("12.34", Decimal("4.1133333333333")), (None, None)]),
     ("+n = '1'", "n", [("1.0", True), (None, None), ("a", _FAILS)]),
     ("dec % 0.3", "dec", [("0.00", Decimal("0.00")), (None, None), ("2.50", Decimal("0.10"))]),

@@ -27,7 +27,7 @@ def call(c: Call, name: str) -> Term:
     counts, make = known
     if len(c.arguments) not in counts:
         raise c.refuse(f"{name} is not evaluated with {len(c.arguments)} arguments")
-    return make(c)
+    return replace(make(c), literal=None)  # what a function gives is no literal, also where that is one: INT(5)
 
 
 def _nullif(c: Call) -> Term:
@@ -75,18 +75,20 @@ def _rounded(c: Call, name: str) -> Term:
         return c.strict(kinds.LONG, [term], whole, Failure.OVERFLOW)
     if not isinstance(term.type, Decimal) or not isinstance(digits, int) or digits < 0:
         raise c.refuse(f"it is not evaluated for {spelt(term.type)}, or not to this number of digits")
+    if name and term.type.scale == 0:
+        return term
     scale = min(digits, term.type.scale)
     kind = Decimal(min(term.type.precision - term.type.scale + 1 + scale, 38), scale)
     return c.strict(kind, [term], f"TRY_CAST({name}({{}}) AS {duck(kind)})", Failure.OVERFLOW)
 
 
 def _positive(c: Call) -> Term:
-    """A number as it is, but no literal; Spark makes a double of a text."""
+    """A number as it is; Spark makes a double of a text."""
     term = c.arguments[0]
     term = cast(c.scope, term, kinds.DOUBLE) if term.type == kinds.STRING else term
     if not kinds.is_numeric(term.type):
         raise c.refuse(f"{spelt(term.type)} is no number")
-    return replace(term, literal=None)
+    return term
 
 
 def _pmod(c: Call) -> Term:
