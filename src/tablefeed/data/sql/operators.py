@@ -186,7 +186,10 @@ def coalesced(c: Call) -> Term:
 def extreme(c: Call, name: str) -> Term:
     """GREATEST and LEAST, which ignore nulls."""
     terms = _chosen(c, c.arguments)
-    return loose(terms[0].type, terms, f"{name}({', '.join('{}' for _ in terms)})")
+    kind = terms[0].type
+    # DuckDB keeps the sign of -0.0 among doubles alone.
+    one, whole = ("{}::DOUBLE", "{}::FLOAT") if kind == kinds.FLOAT else ("{}", "{}")
+    return loose(kind, terms, whole.format(f"{name}({', '.join(one for _ in terms)})"))
 
 
 def element(c: Call) -> Term:
