@@ -200,7 +200,8 @@ def test_of_any_type_it_can_be_asked_whether_it_is_null() -> None:
         ("a = NULL", pa.int64(), "write IS NULL"),
         ("a IN (1, NULL)", pa.int64(), "has NULL"),
         ("a = s.x", pa.int64(), "has s.x where something else is expected"),
-        ("a + 1 = 2", pa.int64(), "has a + 1"),
+        ("a + 1 = 2", pa.int64(), "has a plus sign"),
+        ("+a = '1'", pa.string(), "has a plus sign"),  # Spark: true for 1.0
         ("a LIKE 'x%'", pa.string(), "has a LIKE 'x%'"),
         ("length(a) = 1", pa.string(), "LENGTH(a)"),
         ("a = 'x''y'", pa.string(), "where something else is expected"),

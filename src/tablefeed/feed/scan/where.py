@@ -51,7 +51,7 @@ def check_where(text: str, schema_string: str, *, url: str) -> None:
 
 def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str) -> exp.Expr:
     try:
-        from sqlglot import exp
+        from sqlglot import TokenType, exp
         from sqlglot.dialects.spark import Spark
         from sqlglot.errors import SqlglotError
     except ImportError as error:
@@ -62,10 +62,15 @@ def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str)
     if "\\" in text:
         # A setting of Spark's session decides whether a backslash escapes the next character.
         raise refuse("has a backslash")
+    dialect = Spark()
     try:
-        found = Spark().parse_into(exp.Condition, text)
+        tokens = dialect.tokenize(text)
+        found = dialect.parser().parse_into(exp.Condition, tokens, text)
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise refuse("is no predicate that can be read; a name that is a word of SQL needs backticks") from error
+    if any(token.token_type == TokenType.PLUS for token in tokens):
+        # Before a value, where Spark makes a number of a text, sqlglot drops it.
+        raise refuse("has a plus sign")
     if len(found) != 1 or found[0] is None:
         raise refuse("is not one predicate")
     return found[0]
