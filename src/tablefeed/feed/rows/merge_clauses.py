@@ -117,7 +117,8 @@ def _equalities(condition: str, source: Struct, target: Struct) -> list[tuple[Fi
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
         part = part.unnest()
         if isinstance(part, exp.EQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
-            sides = {side.table.lower(): side.name for side in (part.left, part.right)}
+            # source.target.id is a member of the column target of the source, not a column of the target.
+            sides = {side.table.lower(): side.name for side in (part.left, part.right) if len(side.parts) == 2}
             if sides.keys() == {SOURCE, TARGET}:
                 # One suffices to find rows by a column: the whole condition decides later.
                 ours = _column(target, sides[TARGET], TARGET)
