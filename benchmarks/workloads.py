@@ -86,7 +86,7 @@ FULL = Workload(
     backlog_rows=100,
     backlog_batch_files=1_000,
     inserted_rows=10_000_000,
-    idle_s=6.0,
+    idle_s=30.0,
 )
 QUICK = Workload(
     bulk_rows=500_000,
