@@ -381,6 +381,14 @@ def test_without_tantivy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
         (pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64())), "the same key twice"),
         (pa.array([["2024-01-01T00:00:00.000Z"]], pa.list_(pa.string())), "text that looks like a timestamp"),
         (pa.array([[2**62]], pa.list_(UTC_US)), "column x"),
+        (
+            pa.array([b"a", b"caf\xe9"]).view(pa.string()),
+            r"column x, string: b'caf\\xe9' in row 1 of the split is not UTF-8",
+        ),
+        (
+            pa.StructArray.from_arrays([pa.array([b"a", b"\xff"]).view(pa.string())], ["s"]),
+            r"column x, struct<s: string>: a text in row 1 of the split is not UTF-8",
+        ),
     ],
 )
 def test_a_value_that_a_split_would_not_give_back_is_refused_and_no_file_is_left(column: pa.Array, named: str) -> None:

@@ -62,9 +62,10 @@ def index_rows(rows: pa.Table, indexing: Indexing, *, name: str) -> Index:
     """The index of `rows`, in their order, whose types have been checked. `name`: the split's, which names its segment.
 
     It has the columns that `indexing` does, in its order. The same rows and name give the same files, as far as one
-    version of Tantivy goes. Raises InvalidRowsError for a timestamp outside of Tantivy's range, a map with one key
-    twice and an IP address that is not written in the form in which it is stored, StoreConfigError where Tantivy is not
-    installed or writes another format, StoreError where there is no place for the files.
+    version of Tantivy goes. Raises InvalidRowsError for a text that is not UTF-8, a timestamp outside of Tantivy's
+    range, a map with one key twice and an IP address that is not written in the form in which it is stored,
+    StoreConfigError where Tantivy is not installed or writes another format, StoreError where there is no place for the
+    files.
     """
     tantivy = require_tantivy()
     listed = fields(rows.schema, indexing)
@@ -95,6 +96,7 @@ class _Column:
 
 def _column(field: pa.Field, column: pa.Array, indexing: Indexing) -> _Column:
     kind, name = field.type, field.name
+    _refuse_other_bytes(field, column)
     try:
         if is_object(field, indexing):
             values = json_objects(column) if kind == pa.string() else objects(column)
@@ -117,6 +119,26 @@ _METHODS: Sequence[tuple[Callable[[pa.DataType], bool], str]] = (
     (pa.types.is_temporal, "add_date"),
     (pa.types.is_binary, "add_bytes"),
 )
+
+
+def _refuse_other_bytes(field: pa.Field, column: pa.Array) -> None:
+    """Raises InvalidRowsError for a text that is not UTF-8. Spark's strings may be any bytes, and Tantivy's may not."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        row = next(row for row in range(len(column)) if not _is_utf8(column[row]))
+        text = column.cast(pa.binary())[row].as_py() if pa.types.is_string(field.type) else "a text"
+        raise _unfit(field, f"{text!s:.80} in row {row} of the split is not UTF-8") from error
+
+
+def _is_utf8(value: pa.Scalar) -> bool:
+    try:
+        value.as_py()
+    except UnicodeDecodeError:
+        return False
+    except (ValueError, OverflowError):  # a time that Python does not have
+        pass
+    return True
 
 
 def _moments(field: pa.Field, column: pa.Array) -> pa.Array:
