@@ -23,7 +23,7 @@ from tablefeed.feed.scan.delta_task import DeltaColumns
 from tablefeed.feed.scan.pruning import Pruner
 from tablefeed.feed.scan.task import PartitionColumn
 from tablefeed.model import schema as model
-from tablefeed.model.schema import Array, DataType, Field, Primitive, Struct
+from tablefeed.model.schema import Array, DataType, Field, Map, Primitive, Struct
 
 x, f, ok, day, name = (pc.field(column) for column in ("x", "f", "ok", "day", "name"))
 
@@ -277,6 +277,23 @@ def test_statistics_are_not_parsed_of_files_that_partition_values_rule_out() -> 
     answers = asked.choose(days, [FIVE_TO_NINE, None, None, "{", stats({"x": 1}, {"x": 10})])
 
     assert list(answers) == [False, False, True, False, True]
+
+
+@pytest.mark.parametrize("column", ["key", "value"])
+@pytest.mark.parametrize("other", [Map(Primitive("string"), Primitive("string"), value_contains_null=True), "string"])
+def test_nulls_counted_among_the_keys_and_values_of_maps_are_not_those_of_columns(
+    column: str, other: DataType | str
+) -> None:
+    # delta-rs 1.5 counts no null for the column `key` of a file where no map is null or empty, whatever the column has.
+    schema = Struct((field(column, "boolean"), field("other", other)))
+    is_sure = other == "string"
+
+    def answer(condition: pc.Expression, nulls: int) -> bool:
+        text = stats({}, {}, {column: nulls})
+        return pruner(condition, schema, DeltaColumns(partitions={})).choose([{}], [text])[0]
+
+    assert answer(pc.field(column).is_null(), 0) is not is_sure
+    assert answer(pc.field(column), 10) is not is_sure
 
 
 def test_mapped_columns_are_found_by_their_physical_names() -> None:
