@@ -107,7 +107,13 @@ def test_every_partition_type_that_is_written_is_read_back(kind: pa.DataType, da
 
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [(pa.decimal128(9, 2), Decimal("1.50")), (pa.timestamp("us"), FIRST), (pa.int16(), 1), (pa.int8(), 1)],
+    [
+        (pa.decimal128(9, 2), Decimal("1.50")),
+        (pa.timestamp("us"), FIRST),
+        (pa.int16(), 1),
+        (pa.int8(), 1),
+        (pa.binary(), b""),
+    ],
     ids=str,
 )
 def test_a_partition_type_that_indextables_does_not_write_is_refused_before_a_file_is_written(

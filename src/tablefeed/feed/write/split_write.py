@@ -78,7 +78,7 @@ def plan_split_write(
         check_partitioning(partition_by, snapshot.metadata.partition_columns)
         schema = merged(snapshot.schema, rows, Merging(policy=rules.assignment.policy))
         partition_columns = snapshot.metadata.partition_columns
-    check_types(to_arrow(schema))
+    check_types(to_arrow(schema), partition_by=partition_columns)
     check_zone(schema, rows, rules.assignment)
     return SplitPlan(
         location=log.location,

@@ -51,8 +51,11 @@ _OBJECT = {
 }
 
 
-def check_types(schema: pa.Schema) -> None:
-    """Raises UnsupportedFeatureError where a column, or a value inside it, has a type that IndexTables cannot write."""
+def check_types(schema: pa.Schema, *, partition_by: Sequence[str] = ()) -> None:
+    """Raises UnsupportedFeatureError where a column, or a value inside it, has a type that IndexTables cannot write.
+
+    Also raises it where a table is partitioned by a column of bytes.
+    """
     for field in schema:
         for path, kind in _leaves(field.name, field.type):
             if kind not in _TYPES and kind != pa.string():
@@ -62,6 +65,13 @@ def check_types(schema: pa.Schema) -> None:
                     "to one of these first.",
                     features=(str(kind),),
                 )
+    for name in partition_by:
+        if schema.field(name).type == pa.binary():
+            raise UnsupportedFeatureError(
+                f"{TABLE} cannot be written: column {name} is binary, and IndexTables has no partitions of binary. "
+                "Partition by another column, or cast it to a string first.",
+                features=("binary",),
+            )
 
 
 def is_object(field: pa.Field, indexing: Indexing) -> bool:
