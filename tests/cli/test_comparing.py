@@ -115,3 +115,17 @@ def test_a_format_is_for_rows(arguments: list[str], orders: Path) -> None:
 
     assert done.code == 2
     assert done.err.splitlines()[-1].endswith("needs --rows")
+
+
+def test_times_that_python_does_not_have_are_compared_at_every_depth(tmp_path: Path) -> None:
+    at = pa.array([0, 1, 2], pa.int32())
+    far = pa.array([2**62, -(2**62)], pa.timestamp("us"))
+    inner = pa.StructArray.from_arrays([far], fields=[pa.field("at", far.type)])
+    rows = pa.table({"list": pa.ListArray.from_arrays(at, inner), "map": pa.MapArray.from_arrays(at, far, inner)})
+    for name, count in (("a", 2), ("b", 1)):
+        tablefeed.append(tmp_path / name, rows.slice(0, count))
+
+    (found,) = run("verify", tmp_path / "a", tmp_path / "b", "--json").records
+
+    assert (found["rows_removed"], found["rows_added"]) == (1, 0)
+    assert found["examples"][0]["list"] == [{"at": "-144169-06-28 09:59:32.612096"}]

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import date
 from enum import StrEnum
 from itertools import chain, islice
 from pathlib import Path
@@ -18,6 +19,7 @@ import typer
 
 from tablefeed.cli.output import aligned, json_line
 from tablefeed.cli.progress import counted
+from tablefeed.model.spark_texts import date_text, timestamp_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +29,8 @@ _ROWS_OF_A_PAGE = 500
 _ROWS_OF_A_GROUP = 1 << 20
 """Rows in a row group of Parquet."""
 _BYTES_OF_A_GROUP = 128 << 20
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - date(1970, 1, 1).toordinal() for day in (date.min, date.max))
+"""Of the years whose texts Arrow writes as SQL does, as days since 1970."""
 
 
 class RowFormat(StrEnum):
@@ -138,7 +142,10 @@ def whole_file(output: Path) -> Iterator[IO[bytes]]:
 
 
 def values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Gives rows as Python values. A time that Python does not have is a text."""
+    """Gives rows as Python values. A date or time that Python does not have is a text.
+
+    A map is a dict; where its keys are no keys of a dict, or one of them is there twice, it is pairs.
+    """
     return [dict(zip(batch.schema.names, row, strict=True)) for row in _tuples(batch)]
 
 
@@ -150,11 +157,36 @@ def _column(column: pa.Array) -> list[Any]:
     import pyarrow as pa
 
     try:
-        return cast("list[Any]", column.to_pylist(maps_as_pydicts="lossy"))
-    except TypeError:  # the keys of a map are no keys of a dict: its entries are pairs
-        return cast("list[Any]", column.to_pylist())
-    except (ValueError, OverflowError, pa.ArrowException):
-        return cast("list[Any]", column.cast(pa.string()).to_pylist())
+        return cast("list[Any]", column.to_pylist(maps_as_pydicts="strict"))
+    except (TypeError, KeyError, ValueError, OverflowError, pa.ArrowException):
+        return [_value(scalar) for scalar in column]
+
+
+def _value(scalar: Any) -> Any:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    is_a, kind = pa.types, scalar.type
+    if not scalar.is_valid:
+        return None
+    if is_a.is_list(kind):
+        return [_value(each) for each in scalar.values]
+    if is_a.is_struct(kind):
+        return {name: _value(each) for name, each in scalar.items()}
+    if is_a.is_map(kind):
+        pairs = [(_value(entry["key"]), _value(entry["value"])) for entry in scalar.values]
+        try:
+            found = dict(pairs)
+        except TypeError:
+            return pairs
+        return found if len(found) == len(pairs) else pairs
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        if not is_a.is_temporal(kind):
+            raise
+    if is_a.is_date(kind):
+        return date_text(scalar.value)
+    return timestamp_text(scalar.cast(pa.timestamp("us", kind.tz)).value) + ("" if kind.tz is None else "Z")
 
 
 def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
@@ -187,28 +219,33 @@ def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[by
     import pyarrow as pa
     from pyarrow import csv
 
-    flat = pa.schema([(field.name, field.type if _is_flat(field.type) else pa.string()) for field in schema])
+    flat = pa.schema([(field.name, pa.string() if _is_text_in_csv(field.type) else field.type) for field in schema])
     with csv.CSVWriter(sink, flat) as writer:
         for batch in batches:
-            columns = [
-                column if column.type == field.type else pa.array(map(_json_or_null, _column(column)), pa.string())
-                for column, field in zip(batch.columns, flat, strict=True)
-            ]
+            columns = [_csv_texts(column) if _is_text_in_csv(column.type) else column for column in batch.columns]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=flat))
 
 
-def _is_flat(kind: pa.DataType) -> bool:
+def _is_text_in_csv(kind: pa.DataType) -> bool:
+    """Whether pyarrow's writer does not know `kind`, or writes some of its values wrongly."""
     import pyarrow as pa
 
-    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    is_a = pa.types
+    return bool(is_a.is_nested(kind) or is_a.is_binary(kind) or is_a.is_large_binary(kind) or is_a.is_temporal(kind))
 
 
-def _json_or_null(value: object) -> str | None:
-    """Nested values as JSON; bytes as base64, without quotes."""
-    if value is None:
-        return None
-    text = json_line(value)
-    return text.strip('"') if isinstance(value, bytes) else text
+def _csv_texts(column: pa.Array) -> pa.Array:
+    """Nested values as JSON; bytes as base64, and times, without quotes."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    if pa.types.is_temporal(column.type):
+        days = column.cast(pa.date32()).cast(pa.int32())
+        if pc.all(pc.and_(pc.greater_equal(days, _FIRST_DAY), pc.less_equal(days, _LAST_DAY))).as_py() is not False:
+            return column.cast(pa.string())
+    is_nested = pa.types.is_nested(column.type)
+    texts = (None if value is None else json_line(value) for value in _column(column))
+    return pa.array((text if text is None or is_nested else text.strip('"') for text in texts), pa.string())
 
 
 def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:

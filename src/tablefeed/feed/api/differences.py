@@ -245,13 +245,29 @@ def _hashes(batch: pa.RecordBatch) -> Iterator[int]:
 
 
 def _comparable(column: pa.Array) -> list[object]:
-    """The values as Python's. Times are numbers: Python has no time after the year 9999."""
+    """The values as Python's, with times as numbers and texts as bytes.
+
+    Python has no time after the year 9999, and no text that is not UTF-8.
+    """
+    found: list[object] = column.cast(_comparable_type(column.type)).to_pylist()
+    return found
+
+
+def _comparable_type(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
-    kinds = {pa.types.is_date32: pa.int32(), pa.types.is_timestamp: pa.int64()}
-    number = next((kind for is_a, kind in kinds.items() if is_a(column.type)), None)
-    found: list[object] = (column if number is None else column.cast(number)).to_pylist()
-    return found
+    def within(field: pa.Field) -> pa.Field:
+        return field.with_type(_comparable_type(field.type))
+
+    is_a = pa.types
+    if is_a.is_list(kind):
+        return pa.list_(within(kind.value_field))
+    if is_a.is_map(kind):
+        return pa.map_(within(kind.key_field), within(kind.item_field))
+    if is_a.is_struct(kind):
+        return pa.struct([within(field) for field in kind])
+    leaves = {is_a.is_date32: pa.int32(), is_a.is_timestamp: pa.int64(), is_a.is_string: pa.binary()}
+    return next((leaf for is_leaf, leaf in leaves.items() if is_leaf(kind)), kind)
 
 
 def _in_bins(
