@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +14,6 @@ import pytest
 
 import tablefeed
 from cli.tables import rows
-from cli.test_looking import EVERY_KIND
 from support.command_line import ended, run, started
 
 
@@ -32,40 +33,58 @@ def test_what_cat_wrote_can_be_appended(shape: str, orders: Path, tmp_path: Path
     assert tablefeed.open_table(orders).to_arrow()["day"].null_count == 0
 
 
-KINDS = pa.table(
-    {
-        "text": ["NA", "", None, 'a,"b"\n'],
-        "bytes": [b"\0\xff", b"", None, b"x"],
-        "number": [1.5, float("inf"), None, -0.25],
-        "exact": pa.array(["12345678901234567.25", "-2.00", None, "0.00"]).cast(pa.decimal128(20, 2)),
-        "flag": [True, False, None, True],
-        "at": pa.array([1, -1, None, 10**15], pa.timestamp("us", tz="UTC")),
-        "local": pa.array([1, -1, None, 10**15], pa.timestamp("us")),
-        "day": pa.array([1, -1, None, 20_000], pa.date32()),
-        "whole": [2**62, -1, None, 0],
-    }
-)
+_FAR_DAYS, _FAR_US = [0, -719_163, -(2**31), 2**31 - 1], [0, -1, 10**15 + 1, -(2**62), 2**62]
+LEAVES = [
+    pa.array([True, False]),
+    *(pa.array([-(2 ** (bits - 1)), 2 ** (bits - 1) - 1], f"int{bits}") for bits in (8, 16, 32, 64)),
+    pa.array([0.1, -0.0, 3.4028234663852886e38, 1e-45, math.inf, -math.inf, math.nan], pa.float32()),
+    pa.array([0.1, -0.0, 1.7976931348623157e308, 5e-324, math.inf, -math.inf, math.nan], pa.float64()),
+    pa.array(["12345678901234567.25", "-2.00", "0.00"]).cast(pa.decimal128(20, 2)),
+    pa.array(["1E-30", f"-{'9' * 8}.{'9' * 30}"]).cast(pa.decimal128(38, 30)),
+    pa.array(["NA", "", "null", 'a,"b"\n', "\r", " x ", "\u00e9\U0001f600"]),
+    pa.array([b"\0\xff", b"", b"x"]),
+    pa.array(_FAR_DAYS, pa.int32()).cast(pa.date32()),
+    pa.array(_FAR_US, pa.timestamp("us", tz="UTC")),
+    pa.array(_FAR_US, pa.timestamp("us")),
+]
+
+
+def every_place_of(leaf: pa.Array) -> pa.Table:
+    """The values with a null: as a column, and in lists, structs and maps, with a key of a map."""
+    values = pa.concat_arrays([leaf, pa.nulls(1, leaf.type)])
+    at = pa.array(range(len(values) + 1), pa.int32())
+    struct = pa.StructArray.from_arrays([values], fields=[pa.field("m", leaf.type)])
+    of_pairs = pa.MapArray.from_arrays(pa.array([0, *([len(leaf)] * len(values))], pa.int32()), leaf, leaf)
+    of_structs = pa.MapArray.from_arrays(at, struct, values)
+    lists = pa.ListArray.from_arrays(at, pa.ListArray.from_arrays(at, struct))
+    return pa.table({"v": values, "struct": struct, "list": lists, "map": of_pairs, "of structs": of_structs})
 
 
 @pytest.mark.parametrize("shape", ["csv", "jsonl", "parquet", "arrow"])
-def test_values_of_every_type_come_back_as_they_were(shape: str, tmp_path: Path) -> None:
-    tablefeed.append(tmp_path / "t", KINDS)
+@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: str(leaf.type))
+def test_values_of_every_type_come_back_as_they_were_at_every_depth(leaf: pa.Array, shape: str, tmp_path: Path) -> None:
+    table = every_place_of(leaf)
+    names = {"delta.columnMapping.mode": "name"}  # for the blank in a name
+    for name in ("t", "copy"):
+        tablefeed.create(tmp_path / name, table.schema, properties=names)
+    tablefeed.append(tmp_path / "t", table)
     output = tmp_path / f"rows.{shape}"
     assert run("cat", tmp_path / "t", "-o", output).code == 0
 
-    assert run("append", tmp_path / "t", output, "--mode", "overwrite").code == 0
+    assert run("append", tmp_path / "copy", output).err == ""
 
-    assert tablefeed.open_table(tmp_path / "t").to_arrow().to_pydict() == KINDS.to_pydict()
+    done = run("verify", tmp_path / "t", tmp_path / "copy")
+    assert (done.code, done.out, done.err) == (0, "version 1 and version 1: equal\n", "")
 
 
-def test_json_lines_bring_nested_values_back(tmp_path: Path) -> None:
-    nested = EVERY_KIND.select(["list", "map", "struct", "flag"])
-    tablefeed.append(tmp_path / "t", nested)
-    lines = run("cat", tmp_path / "t", "--json").out
+@pytest.mark.parametrize("shape", ["csv", "jsonl"])
+def test_a_null_of_a_table_of_one_column_comes_back(shape: str, tmp_path: Path) -> None:
+    tablefeed.append(tmp_path / "t", pa.table({"a": ["x", None, ""]}))
+    lines = run("cat", tmp_path / "t", "--format", shape).out
 
-    assert run("append", tmp_path / "t", "-", "--format", "jsonl", "--mode", "overwrite", data=lines.encode()).code == 0
+    assert run("append", tmp_path / "new", "-", "--format", shape, data=lines.encode()).code == 0
 
-    assert tablefeed.open_table(tmp_path / "t").to_arrow().to_pydict() == nested.to_pydict()
+    assert tablefeed.open_table(tmp_path / "new").to_arrow()["a"].to_pylist() == ["x", None, ""]
 
 
 def test_several_files_make_one_commit(orders: Path, tmp_path: Path) -> None:
@@ -104,43 +123,112 @@ def test_a_txn_is_committed_once(orders: Path, tmp_path: Path) -> None:
     assert ids(orders).count(9) == 1
 
 
+TYPES = pa.schema(
+    [
+        ("price", pa.float64()),
+        ("ratio", pa.float32()),
+        ("count", pa.int32()),
+        ("exact", pa.decimal128(6, 2)),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("prices", pa.map_(pa.string(), pa.list_(pa.float64()))),
+        ("tags", pa.list_(pa.string())),
+        ("point", pa.struct([("x", pa.int64())])),
+        ("flag", pa.bool_()),
+        ("text", pa.string()),
+        ("bytes", pa.binary()),
+    ]
+)
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ('{"price": 1.5}\n{"price": true}\n', "true and false are no numbers"),
-        ('{"prices": {"one": [1.5, false]}}\n', "true and false are no numbers"),
-        ('{"tags": "abc"}\n', "'tags' is a list"),
-        ('{"at": {"x": 1, "z": 2}}\n', "'at' has no member 'z'"),
-        ('{"new": 1.5}\n{"new": true}\n', "true and false are no numbers"),
+        ('{"price": 1.5}\n\n{"price": true}\n', "line 3: 'price' is double, which does not hold true"),
+        ('{"price": 1e400}', "'price' is double, which does not hold 1E+400"),
+        ('{"price": "12_3"}', """'price' is double, which does not hold "12_3\""""),
+        ('{"price": "1.5"}', """'price' is double, which does not hold "1.5\""""),
+        ('{"price": "infinity"}', """'price' is double, which does not hold "infinity\""""),
+        ('{"ratio": 1e300}', "line 1: 'ratio' is float, which does not hold 1E+300"),
+        (f'{{"ratio": 1{"0" * 40}}}', "'ratio' is float, which does not hold 1000"),
+        ('{"count": 9.5}', "'count' is int32, which does not hold 9.5"),
+        ('{"count": 1e99999}', "'count' is int32, which does not hold 1E+99999"),
+        ('{"count": 2147483648}', "2147483648 too large"),
+        ('{"count": "1"}', """'count' is int32, which does not hold "1\""""),
+        ('{"count": 1e9999999999999999999}', "line 1: a number has a too large exponent"),
+        ('{"exact": 1.234}', "would cause data loss"),
+        ('{"exact": "1_0"}', """'exact' is decimal128(6, 2), which does not hold "1_0\""""),
+        ('{"exact": "\u0661"}', "'exact' is decimal128(6, 2), which does not hold"),
+        ('{"exact": NaN}', "'exact' is decimal128(6, 2), which does not hold NaN"),
+        ('{"flag": 1}', "'flag' is bool, which does not hold 1"),
+        ('{"text": 1.10}', "'text' is string, which does not hold 1.10"),
+        ('{"bytes": "?"}', "'bytes' is binary"),
+        ('{"prices": {"one": [1.5, false]}}', "'prices.value' is double, which does not hold false"),
+        ('{"prices": [["one"]]}', "which does not hold"),
+        ('{"tags": "abc"}\n', "'tags' is list<element: string>, which does not hold"),
+        ('{"point": {"x": 1, "z": 2}}\n', "'point' has no member 'z'"),
+        ('{"text": "a", "text": "b"}', "line 1: the key 'text' is there twice"),
+        ('{"point": {"x": 1, "x": 2}}', "line 1: the key 'x' is there twice"),
+        ('{"text": "a", "Text": "b"}', "column 'Text' is there twice, once as 'text'"),
+        ('{"new": 1.5}\n{"new": true}\n', "'new' is double, which does not hold true"),
+        ('{"new": 1.5}\n{"new": "x"}\n', "'new' has values of no one type"),
     ],
 )
 def test_a_json_value_that_does_not_fit_its_column_is_refused(lines: str, said: str, tmp_path: Path) -> None:
-    members: list[tuple[str, pa.DataType]] = [
-        ("price", pa.float64()),
-        ("prices", pa.map_(pa.string(), pa.list_(pa.float64()))),
-        ("tags", pa.list_(pa.string())),
-        ("at", pa.struct([("x", pa.int64())])),
-    ]
-    tablefeed.create(tmp_path / "table", pa.schema(members))
+    tablefeed.create(tmp_path / "table", TYPES)
     (tmp_path / "r.jsonl").write_text(lines)
 
     done = run("append", tmp_path / "table", tmp_path / "r.jsonl")
 
     assert done.code == 2
     assert said in " ".join(done.err.split())
-    assert tablefeed.open_table(tmp_path / "table").to_arrow().num_rows == 0
+    assert tablefeed.open_table(tmp_path / "table").version == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "field"),
+    [
+        *(("price", field) for field in ("1e400", "1_0", " 1", "0x1p3", "nan(1)", "\uff11", "true")),
+        *(("ratio", field) for field in ("1e300", "-1e39")),
+        *(("count", field) for field in ("0x10", "1_0", "1.0", "2147483648", "\uff11", '""')),
+        *(("exact", field) for field in ("12345.6", "1.234", "1_0", "nan")),
+        *(("day", field) for field in ("2026-02-30", "20260101", "2026-01-01 23:00:00", "+10000-01-01 23:00:00")),
+        *(("at", field) for field in ("2026-01-01 00:00:00", "+10000-01-01 00:00:00", "+999999-01-01 00:00:00Z")),
+        *(("local", field) for field in ("2026-01-01 00:00:00Z", "+10000-01-01 00:00:00Z")),
+        *(("flag", field) for field in ("yes", "2")),
+        *(("point", field) for field in ('"{""y"":1}"', "1", "{")),
+        ("bytes", "?"),
+    ],
+)
+def test_a_field_of_csv_that_does_not_fit_its_column_is_refused(column: str, field: str, tmp_path: Path) -> None:
+    tablefeed.create(tmp_path / "table", TYPES)
+
+    done = run("append", tmp_path / "table", "-", "--format", "csv", data=f"text,{column}\n,\n,{field}\n".encode())
+
+    assert done.code == 2
+    assert f"row 2: {column!r} " in " ".join(done.err.split())
+    assert tablefeed.open_table(tmp_path / "table").version == 0
+
+
+@pytest.mark.parametrize("data", ["ID,Day\n9,2026-01-01\n", '{"ID":9,"Day":"2026-01-01"}'])
+def test_columns_are_matched_without_case(data: str, orders: Path) -> None:
+    shape = "csv" if data.startswith("ID") else "jsonl"
+
+    assert run("append", orders, "-", "--format", shape, data=data.encode()).code == 0
+
+    assert {"id": 9, "name": None, "day": date(2026, 1, 1)} in tablefeed.open_table(orders).to_arrow().to_pylist()
 
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
         ("r.csv", "id,name,day\nx,n,2026-01-01\n", "cannot be read"),
-        ("r.csv", "id,name,day\n1,n,noon\n", "column 'day' is no date32"),
+        ("r.csv", "id,name,day\n1,n,noon\n", "row 1: 'day' is date32"),
         ("r.csv", "id,day,day\n1,2026-01-01,2026-01-02\n", "column 'day' is there twice"),
         ("r.jsonl", '{"id": ' + "[" * 100_000, "too deep"),
-        ("r.jsonl", "[1]\n", "a line is not a JSON object"),
+        ("r.jsonl", "[1]\n", "line 1 is not a JSON object"),
         ("r.jsonl", '{"id": "one"}\n', "cannot be read"),
-        ("r.jsonl", '{"id": 9.5}\n', "Could not convert 9.5"),
         ("r.jsonl", '{"id": 1', "cannot be read"),
         ("r.parquet", "no parquet", "cannot be read"),
         ("r.txt", "x", "give it for"),

@@ -7,27 +7,26 @@ Values have the forms that `cat` writes.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import io
-import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from json import JSONDecodeError
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import tablefeed
+from tablefeed.cli.text_values import array_of, from_texts, guessed_type, read_json
 from tablefeed.errors import TableNotFoundError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _STDIN = "-"
+_UNREADABLE = (ValueError, TypeError, ArithmeticError, NotImplementedError)
+"""What pyarrow and Python raise for a value that they cannot convert."""
 
 
 class TextOrBinary(StrEnum):
@@ -112,7 +111,7 @@ def _read(
         raise _unreadable(name, error.strerror or str(error)) from error
     except RecursionError as error:
         raise _unreadable(name, "a value is too deep") from error
-    except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError, InvalidOperation) as error:
+    except (pa.ArrowException, *_UNREADABLE) as error:
         raise _unreadable(name, str(error)) from error
 
 
@@ -173,117 +172,95 @@ def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterato
     import pyarrow as pa
     from pyarrow import csv
 
-    types = {} if known is None else {f.name: pa.string() if _is_text_in_csv(f.type) else f.type for f in known}
-    convert = csv.ConvertOptions(
-        column_types=types,
-        null_values=[""],  # an unquoted NA or null is a text like any other
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    found = csv.read_csv(stream, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert)
-    for at, name in enumerate(found.schema.names):
-        if name in found.schema.names[at + 1 :]:
-            raise ValueError(f"column {name!r} is there twice")
-        wanted = None if known is None or name not in known.names else known.field(name).type
-        if wanted is not None and _is_text_in_csv(wanted):
-            found = found.set_column(at, name, _from_texts(found[name], wanted, name))
+    data = pa.BufferReader(stream.read())
+    parse = csv.ParseOptions(newlines_in_values=True)
+    names = csv.open_csv(data, parse_options=parse).schema.names
+    _check_names(names)
+    parse.ignore_empty_lines = len(names) > 1  # null in a file of one column
+    types = {name: kind for name in names if (kind := _known_type(name, known)) is not None}
+
+    def read() -> pa.Table:
+        convert = csv.ConvertOptions(
+            column_types=dict.fromkeys(types, pa.string()),
+            null_values=[""],  # an unquoted NA or null is a text like any other
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        data.seek(0)
+        return csv.read_csv(data, parse_options=parse, convert_options=convert)
+
+    found = read()
+    infinite = {field.name: field.type for field in found.schema if _has_infinity(found[field.name])}
+    if infinite:  # the text says whether it is a number that is too large
+        types |= infinite
+        found = read()
+    for at, name in enumerate(names):
+        if name in types:
+            column = _located(found[name], types[name], name, from_texts, lambda row: f"row {row + 1}")
+            found = found.set_column(at, name, column)
     return found.schema, iter(found.to_batches())
 
 
-def _is_text_in_csv(kind: pa.DataType) -> bool:
-    """Whether `kind` has forms that pyarrow's reader does not read."""
+def _has_infinity(column: Any) -> bool:  # Any: pyarrow has no types
     import pyarrow as pa
+    from pyarrow import compute as pc
 
-    return bool(pa.types.is_temporal(kind) or pa.types.is_floating(kind) or pa.types.is_binary(kind))
+    return bool(pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py())
 
 
-def _from_texts(texts: Any, kind: pa.DataType, name: str) -> Any:  # Any: pyarrow has no types
-    import pyarrow as pa
+def _known_type(name: str, known: pa.Schema | None) -> pa.DataType | None:
+    """The type of the table's column of that name; names are compared as the write does, without case."""
+    return next((field.type for field in known or () if field.name.lower() == name.lower()), None)
 
+
+def _check_names(names: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            other = seen[name.lower()]
+            raise ValueError(f"column {name!r} is there twice{'' if other == name else f', once as {other!r}'}")
+        seen[name.lower()] = name
+
+
+def _located(
+    values: Any, kind: pa.DataType, name: str, read: Callable[..., Any], place: Callable[[int], str]
+) -> Any:  # Any: JSON, and pyarrow has no types
+    """Gives the column. An error names the place of the first value that does not fit it."""
     try:
-        if pa.types.is_binary(kind):
-            values = [None if text is None else base64.b64decode(text, validate=True) for text in texts.to_pylist()]
-            return pa.array(values, kind)
-        return texts.cast(kind)
-    except (pa.ArrowException, binascii.Error) as error:
-        raise ValueError(f"column {name!r} is no {kind}: {error}") from error
-
-
-class _Number(float):
-    """A float that remembers how it was written: a decimal has more digits."""
-
-    text: str
-
-    @classmethod
-    def read(cls, text: str) -> _Number:
-        number = cls(text)
-        number.text = text
-        return number
-
-    def __int__(self) -> int:
-        """Gives the whole number for a column of integers: pyarrow would leave a fraction out."""
-        if math.isfinite(self) and not (exact := Decimal(self.text)) % 1:
-            return int(exact)
-        raise ValueError(f"{self.text} is no whole number")
+        return read(values, kind, name)
+    except _UNREADABLE:
+        for at in range(len(values)):
+            try:
+                read(values[at : at + 1], kind, name)
+            except _UNREADABLE as error:
+                raise ValueError(f"{place(at)}: {error}") from error
+        raise
 
 
 def _jsonl(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     import pyarrow as pa
 
-    rows = [json.loads(line, parse_float=_Number.read) for line in stream if line.strip()]
-    if not all(isinstance(row, dict) for row in rows):
-        raise ValueError("a line is not a JSON object")
+    rows, lines = list[dict[str, Any]](), list[int]()
+    for number, line in enumerate(stream, 1):
+        if line.strip():
+            try:
+                row = read_json(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            except _UNREADABLE as error:
+                reason = f"{error.msg} at character {error.colno}" if isinstance(error, JSONDecodeError) else error
+                raise ValueError(f"line {number}: {reason}") from error
+            if not isinstance(row, dict):
+                raise ValueError(f"line {number} is not a JSON object")
+            rows.append(row)
+            lines.append(number)
     names = list(dict.fromkeys(name for row in rows for name in row))
+    _check_names(names)
     columns = []
     for name in names:
         values = [row.get(name) for row in rows]
-        kind = known.field(name).type if known is not None and name in known.names else pa.array(values).type
-        for value in values:
-            _check_shape(value, kind, name)
-        is_known = known is not None and name in known.names
-        columns.append(_from_json(values, kind, name) if is_known else pa.array(values, kind))
+        kind = _known_type(name, known) or guessed_type(values, name)
+        columns.append(_located(values, kind, name, array_of, lambda row: f"line {lines[row]}"))
     found = pa.table(columns, names=names)
     return found.schema, iter(found.to_batches())
-
-
-def _check_shape(value: Any, kind: pa.DataType, name: str) -> None:  # Any: JSON
-    """Raises ValueError where pyarrow would make something else of a JSON value, or leave a part of it out."""
-    import pyarrow as pa
-
-    is_a = pa.types
-    if value is None:
-        return
-    if is_a.is_floating(kind) and isinstance(value, bool):
-        raise ValueError(f"{name!r} is {kind}, and true and false are no numbers")
-    if is_a.is_list(kind):
-        if not isinstance(value, list):
-            raise ValueError(f"{name!r} is a list, and {json.dumps(value)} is none")
-        for each in value:
-            _check_shape(each, kind.value_type, name)
-    if is_a.is_struct(kind) and isinstance(value, dict):
-        members = {member.name: member.type for member in kind}
-        for member, each in value.items():
-            if member not in members:
-                raise ValueError(f"{name!r} has no member {member!r}")
-            _check_shape(each, members[member], f"{name}.{member}")
-    if is_a.is_map(kind) and isinstance(value, dict):
-        for each in value.values():
-            _check_shape(each, kind.item_type, name)
-
-
-def _from_json(values: list[Any], kind: pa.DataType, name: str) -> Any:  # Any: JSON, and pyarrow has no types
-    import pyarrow as pa
-
-    is_a = pa.types
-    if is_a.is_temporal(kind) or is_a.is_binary(kind):
-        return _from_texts(pa.array(values, pa.string()), kind, name)
-    if is_a.is_decimal(kind):
-        values = [None if value is None else Decimal(getattr(value, "text", str(value))) for value in values]
-    elif is_a.is_floating(kind):
-        values = [None if value is None else float(value) for value in values]
-    elif is_a.is_map(kind):
-        values = [None if value is None else list(value.items()) for value in values]
-    return pa.array(values, kind)
 
 
 _READERS: Mapping[TextOrBinary, Callable[[Any, Any], tuple[Any, Iterator[Any]]]] = {
