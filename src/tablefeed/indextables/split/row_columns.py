@@ -2,7 +2,7 @@
 
 An index has one integer type, one floating point type and one date type; a type that it lacks is stored as text.
 Arrays, maps, structs and JSON are stored as objects, in a different form by each of the two writers. A value that does
-not fit the column's type is refused, never rounded.
+not fit the column's type is refused. Only floats inside other values are rounded, as IndexTables rounds them.
 """
 
 from __future__ import annotations
@@ -144,6 +144,15 @@ def _floats(ordered: pa.UInt64Array) -> pa.FloatArray:
     return floats
 
 
+def _nearest_floats(ordered: pa.UInt64Array) -> pa.FloatArray:
+    # One writer stores a float inside another value by its shortest text, as in JSON, which is another double.
+    numbers = doubles(ordered)
+    floats = numbers.cast(pa.float32())
+    if not pc.all(pc.or_(pc.invert(pc.is_inf(floats)), pc.is_inf(numbers))).as_py():
+        raise UnfitValueError("it is greater than a float")
+    return floats
+
+
 def _from_moments(units: pa.Int64Array, kind: pa.DataType, units_a_us: int) -> pa.Array:
     moments = units.cast(pa.timestamp("us" if units_a_us == 1 else "ns"))
     if pa.types.is_date(kind):
@@ -195,6 +204,7 @@ _FROM: _Conversions = {
 }
 _FROM_INSIDE: _Conversions = {
     **_ANYWHERE,
+    (Code.F64, pa.float32()): _nearest_floats,
     (Code.I64, pa.timestamp("us", "UTC")): _to(pa.timestamp("us", "UTC")),
 }
 """The usual conversions. typed.py converts all other values, one by one."""

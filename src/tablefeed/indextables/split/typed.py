@@ -148,11 +148,10 @@ def _double(value: Any) -> float:
 
 
 def _single(value: Any) -> float:
+    """The double to round to a float: one writer stores a float's shortest text, which is another double."""
     number = _double(value)
-    if isinstance(value, str):
-        return number  # the text has fewer digits than a double, so it cannot equal the float exactly
-    if pa.scalar(number, pa.float32()).as_py() != number and not math.isnan(number):
-        raise UnfitValueError(f"{number} has more digits than a float")
+    if math.isinf(pa.scalar(number, pa.float32()).as_py()) and not math.isinf(number):
+        raise UnfitValueError(f"{number} is greater than a float")
     return number
 
 
