@@ -244,6 +244,43 @@ def test_cleanup_is_put_off_where_a_consumer_comes_while_what_stays_is_read(capl
     assert log.commit(Version(0)) is not None
 
 
+def test_a_consumer_that_comes_while_log_files_are_deleted_keeps_the_rest(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock(0)
+    log = log_of(MemoryStore("t", now_ms=clock.now_ms))
+    for version in range(300):
+        put(log.store, version, [*([protocol(), metadata()] if version == 0 else []), add(f"f{version}")])
+    write_checkpoint(log.load(), CheckpointShape())
+    clock.ms = NOW_MS
+    comes = Fault(operation="delete", hook=lambda: Consumers(log).resume("sums", 150))
+
+    cleaned = clean_up(log_of(FaultyStore(log.store, faults=[comes])).load(), now_ms=NOW_MS)
+
+    assert (cleaned.log_files, cleaned.waits_for) == (100, ("sums",))
+    assert "deleted=100: consumers came meanwhile: sums" in caplog.text
+    assert min(file.version for file in log.listing()) == 100
+
+
+@pytest.mark.parametrize("before", [None, Version(8)], ids=["new", "registered before"])
+def test_a_registration_that_a_cleanup_did_not_see_says_that_it_came_too_late_and_changes_nothing(
+    before: Version | None,
+) -> None:
+    log = an_old_log()
+    if before is not None:
+        Consumers(log).register("sums", version=before, expires_after=timedelta(days=5))
+
+    def clean() -> None:
+        clean_up(log.load(), now_ms=ON_DAY_8)
+
+    cleans = Fault(operation="replace", name=FILE, hook=clean)
+    late = Consumers(log_of(FaultyStore(log.store, faults=[cleans])))
+
+    with pytest.raises(LogGapError, match="Register at a later version"):
+        late.register("sums", version=1)
+
+    left = [(each.version, each.expires_after.days) for each in Consumers(log).list()]
+    assert left == ([] if before is None else [(before, 5)])
+
+
 def test_a_checkpoint_that_is_asked_for_says_for_whom_it_kept_log_files(tmp_path: Path) -> None:
     from tablefeed.feed.snapshot.open_log import open_maintained
     from tablefeed.feed.upkeep.checkpoint import checkpointed

@@ -15,7 +15,7 @@ import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.index_tables import log_files, log_of, manifests_of
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
-from tablefeed.feed.upkeep import background
+from tablefeed.feed.upkeep import background, index_cleanup
 from tablefeed.feed.upkeep.index_checkpoint import write_json_checkpoint
 from tablefeed.feed.upkeep.index_cleanup import clean_up
 from tablefeed.indextables import names
@@ -219,3 +219,16 @@ def test_nothing_goes_where_a_consumer_comes_while_what_stays_is_read(tmp_path: 
 
 def register(table: Path) -> None:
     tablefeed.consumers(table).register("sums", version=2)
+
+
+def test_the_rest_stays_where_a_consumer_comes_while_files_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = a_table(tmp_path)
+    monkeypatch.setattr(index_cleanup, "FILES_A_LOOK", 1)
+    comes = Fault(operation="delete", hook=lambda: register(table))
+
+    done = clean_up(log_of(table, comes), Retention(), now_ms=NOW_MS)
+
+    assert (done.log_files, done.waits_for) == (1, ("sums",))
+    assert versions_of(table)[0] == [0, 2, 3, 4, 5, 6]

@@ -39,6 +39,9 @@ EXPIRES_AFTER = timedelta(days=30)
 
 _LONGEST = timedelta(days=3650)
 
+FILES_A_LOOK = 100
+"""How many log files a cleanup deletes between two looks at the consumers. A look costs as much as a few deletions."""
+
 RENEWED_EVERY_S = 3600.0
 """The seconds after which a reader that finds nothing new reports again."""
 
@@ -92,7 +95,8 @@ class Consumers:
 
         The state of the table at `version` and all later versions are kept from now on, until the consumer reports
         progress, is removed, or has not reported for `expires_after`. Register first, then read. A consumer of the same
-        id is replaced. Raises IllegalOptionError, and LogGapError if a later version was already deleted from the log.
+        id is replaced. Raises IllegalOptionError, and LogGapError if a later version was already deleted from the log;
+        the consumers are then as before.
         """
         checked_id(consumer_id, argument="consumer_id")
         if not isinstance(expires_after, timedelta) or not timedelta(0) < expires_after <= _LONGEST:
@@ -102,12 +106,19 @@ class Consumers:
         at = newest if version is None else _version(version)
         if at > newest:
             raise _not_there_yet(at, newest)
-        following = (f.version for f in self._log.listing(at + 1) if f.kind is LogFileKind.COMMIT and f.version > at)
-        first = min(following, default=None)
-        if at < newest and first != at + 1:
-            remedy = "A consumer cannot read it any more. Register at a later version, or at the newest."
-            raise LogGapError(url=self._log.url, expected=at + 1, found=first, remedy=remedy)
+        if at < newest:
+            self._check_follows(at)
+        before = self._replaced(consumer_id)
         self._put(consumer_id, at, expires_after)
+        try:
+            if at < newest:  # a cleanup that did not see the consumer may have deleted the commits meanwhile
+                self._check_follows(at)
+        except LogGapError:
+            if before is None:
+                self.remove(consumer_id)
+            else:
+                self._put(consumer_id, before.version, before.expires_after)
+            raise
         return self._registered(consumer_id)
 
     def progress(self, consumer_id: str, version: int) -> None:
@@ -144,6 +155,22 @@ class Consumers:
         """Gives the consumer with that id, None where none is registered."""
         entry = self._log.store.stat(_name(consumer_id))
         return None if entry is None else self._read(entry, consumer_id)
+
+    def _check_follows(self, version: Version) -> None:
+        """Raises LogGapError if the commit after `version` is not in the log any more."""
+        listing = self._log.listing(version + 1)
+        commits = (file.version for file in listing if file.kind is LogFileKind.COMMIT and file.version > version)
+        first = min(commits, default=None)
+        if first != version + 1:
+            remedy = "A consumer cannot read it any more. Register at a later version, or at the newest."
+            raise LogGapError(url=self._log.url, expected=version + 1, found=first, remedy=remedy)
+
+    def _replaced(self, consumer_id: str) -> Consumer | None:
+        """Gives the consumer that a new registration replaces; None also if its file cannot be read."""
+        try:
+            return self.find(consumer_id)
+        except LogError:
+            return None
 
     def _registered(self, consumer_id: str) -> Consumer:
         known = self.find(consumer_id)
@@ -217,6 +244,18 @@ class Readers:
 def readers(log: TableLog, *, now_ms: int) -> Readers:
     """Gives the consumers for which files of the table are kept at `now_ms`. Raises as `Consumers`."""
     return Readers(consumers=tuple(each for each in Consumers(log).list() if each.expires_at_ms > now_ms))
+
+
+def came_meanwhile(log: TableLog, kept: Version | None, *, now_ms: int, deleted: int) -> tuple[str, ...]:
+    """Gives the consumers that need log files before version `kept`, which a cleanup is about to delete.
+
+    A cleanup calls it before its first file and after every `FILES_A_LOOK`, and ends at once if there are any.
+    """
+    came = readers(log, now_ms=now_ms).before(kept)
+    if came:
+        said = "cleanup put off table=%s deleted=%d: consumers came meanwhile: %s"
+        logger.warning(said, log.url, deleted, ",".join(came))
+    return came
 
 
 # --- what readers report -------------------------------------------------------------------------------------------

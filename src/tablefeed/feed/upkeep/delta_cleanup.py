@@ -1,9 +1,9 @@
 """Deletes old log files as the table's properties allow (PROTOCOL.md, "Metadata Cleanup", "Checkpoint Protection").
 
 log/cleanup.py decides by the names which files are old. What a consumer has still to read is young (consumers.py).
-Before the first file is deleted, what the log will begin with is read whole, and the newest version and the consumers
-are read again: it must be the same table with the same properties. The oldest file is deleted first, so a cleanup that
-breaks off leaves a log that begins later.
+Before the first file is deleted, what the log will begin with is read whole, and the newest version is read again: it
+must be the same table with the same properties. The consumers are read again while files are deleted. The oldest file
+is deleted first, so a cleanup that breaks off leaves a log that begins later.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, nami
 from tablefeed.feed.commit.own_log import delete_as_listed
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
-from tablefeed.feed.upkeep.consumers import Cleaned, readers
+from tablefeed.feed.upkeep.consumers import FILES_A_LOOK, Cleaned, came_meanwhile, readers
 from tablefeed.feed.upkeep.delta_checkpoint import write_classic_twin
 from tablefeed.feed.upkeep.leftovers import sweep
 from tablefeed.log.cleanup import Cleanup, expired
@@ -61,12 +61,11 @@ def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None]
     if not _is_as_before(newest):  # reading the base may have taken long
         logger.warning("cleanup put off table=%s: it was restored, made anew or given other properties", log.url)
         return Cleaned(waits_for=waits_for)
-    if came := readers(log, now_ms=now_ms).before(cleanup.kept):
-        logger.warning("cleanup put off table=%s: consumers came meanwhile: %s", log.url, ",".join(came))
-        return Cleaned(waits_for=came)
     write_classic_twin(newest, cleanup.base.checkpoint)  # before the checkpoints that older readers used are gone
     deleted = 0
-    for log_file in cleanup.files:
+    for number, log_file in enumerate(cleanup.files):
+        if not number % FILES_A_LOOK and (came := came_meanwhile(log, cleanup.kept, now_ms=now_ms, deleted=deleted)):
+            return Cleaned(log_files=deleted, waits_for=came)
         deleted += delete_as_listed(log.store, f"{names.LOG_DIR}/{log_file.name}", log_file)
     sidecars = _delete_sidecars(log, now_ms=now_ms)
     logger.info("cleanup table=%s kept=%d log_files=%d sidecars=%d", log.url, cleanup.kept, deleted, sidecars)

@@ -16,7 +16,7 @@ from tablefeed.errors import CorruptLogError, LogError, ObjectNotFoundError
 from tablefeed.feed.commit.own_log import delete_as_listed
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.index_reader import IndexReader
-from tablefeed.feed.upkeep.consumers import Cleaned, readers
+from tablefeed.feed.upkeep.consumers import FILES_A_LOOK, Cleaned, came_meanwhile, readers
 from tablefeed.feed.upkeep.leftovers import sweep
 from tablefeed.indextables import names
 from tablefeed.indextables.log import listing, retention
@@ -49,11 +49,12 @@ def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> Cleaned:
     if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
         logger.warning("cleanup put off table=%s: it was restored or made anew meanwhile", log.url)
         return Cleaned(waits_for=waits_for)
-    if came := readers(log, now_ms=now_ms).before(going.first):
-        logger.warning("cleanup put off table=%s: consumers came meanwhile: %s", log.url, ",".join(came))
-        return Cleaned(waits_for=came)
     gone = [file.name for file in (*going.commits, *going.states)]
-    deleted = sum(found.delete(name) for name in gone)
+    deleted = 0
+    for number, name in enumerate(gone):
+        if not number % FILES_A_LOOK and (came := came_meanwhile(log, going.first, now_ms=now_ms, deleted=deleted)):
+            return Cleaned(log_files=deleted, waits_for=came)
+        deleted += found.delete(name)
     manifests = _unnamed(found, frozenset(gone), old_ms=now_ms - kept.manifests_ms)
     unnamed = sum(found.delete(name) for name in manifests)
     logger.info("cleanup table=%s log_files=%d manifests=%d", log.url, deleted, unnamed)
