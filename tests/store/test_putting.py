@@ -118,6 +118,14 @@ def test_a_file_in_the_place_of_a_local_directory_is_an_error_and_stays(tmp_path
     assert store.read("log") == b"x"
 
 
+def test_a_local_directory_in_the_place_of_a_file_is_an_error_and_no_lost_put(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    (tmp_path / "log" / "0.json").mkdir(parents=True)
+
+    with pytest.raises(StoreError, match=r"put log/0.json at .* is not a file"):
+        store.put_if_absent("log/0.json", b"x")
+
+
 def test_a_reader_during_puts_finds_nothing_or_the_whole(store: Store) -> None:
     contents = [bytes([65 + turn]) * 3_000_000 for turn in range(4)]
     torn: list[int] = []

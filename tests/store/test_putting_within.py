@@ -128,6 +128,15 @@ def test_a_directory_that_is_gone_is_not_made_again(tmp_path: Path, put: Put, na
     assert list(tmp_path.iterdir()) == []
 
 
+@EACH
+def test_a_directory_that_cannot_be_made_or_opened_is_an_error_of_ours(tmp_path: Path, put: Put) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put_if_absent("log/below", b"x")
+
+    with pytest.raises(StoreError, match=r"log/below/f at .*: Not a directory"):
+        put(store, "log/below/f", Within(directory="log"))
+
+
 @EACH_CHECKED
 @pytest.mark.parametrize("name", ["log/f", "log/below/f"])
 def test_nothing_appears_in_a_directory_that_was_made_anew_under_the_same_path(

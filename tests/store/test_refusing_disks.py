@@ -12,7 +12,7 @@ import pytest
 
 from tablefeed.errors import NotExclusiveError, StoreError
 from tablefeed.store import LocalStore
-from tablefeed.store.durable import Disk
+from tablefeed.store.durable import Disk, open_folder
 
 
 class NoHardLinks(Disk):
@@ -60,6 +60,14 @@ class LostLinkAnswer(Disk):
 
     def link(self, source: str, target: str, *, folder: int) -> None:
         super().link(source, target, folder=folder)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+
+
+class EmptiedMeanwhile(Disk):
+    """Finds the name taken; by the answer, somebody has emptied the folder."""
+
+    def link(self, source: str, target: str, *, folder: int) -> None:
+        os.unlink(source, dir_fd=folder)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
 
 
@@ -182,6 +190,26 @@ def test_a_link_that_was_made_and_reported_as_existing_is_a_win(tmp_path: Path) 
 
     assert store.put_if_absent("0.json", b"x")
     assert files(tmp_path) == ["0.json"]
+
+
+def test_a_put_whose_name_was_taken_by_a_file_that_is_gone_with_the_folders_files_is_no_win(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path), disk=EmptiedMeanwhile())
+
+    assert not store.put_if_absent("0.json", b"x")
+    assert files(tmp_path) == []
+
+
+def test_a_directory_is_closed_once_though_opening_the_one_below_it_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    folder = open_folder(str(tmp_path), Disk())
+    with pytest.raises(NotADirectoryError):
+        folder.below("file")
+
+    with (tmp_path / "other").open("wb") as other:  # has the number that the directory had
+        folder.close()
+        other.write(b"x")
+
+    assert (tmp_path / "other").read_bytes() == b"x"
 
 
 def test_a_put_is_durable_before_its_name_appears_and_its_name_before_the_answer(tmp_path: Path) -> None:

@@ -52,8 +52,10 @@ class Folder:
         self.fd, self._disk = fd, disk
 
     def close(self) -> None:
-        """Closes the directory."""
-        os.close(self.fd)
+        """Closes the directory; again does nothing: by then another file may have its number."""
+        fd, self.fd = self.fd, _CLOSED
+        if fd != _CLOSED:
+            os.close(fd)
 
     def below(self, name: str) -> Folder:
         """Opens the directory `name` in this one, made durably where it is missing, and closes this one."""
@@ -99,7 +101,8 @@ class Folder:
             self._disk.link(source, target, folder=self.fd)
         except FileExistsError:
             # A network file system may repeat a request whose answer it lost. It then reports our own link as existing.
-            return self.identity(source) == self.identity(target)
+            ours = self.identity(source)
+            return ours is not None and ours == self.identity(target)
         return True
 
     def replace(self, source: str, target: str) -> None:
@@ -172,6 +175,8 @@ def open_folder(path: str, disk: Disk) -> Folder:
 
 
 _DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
+
+_CLOSED = -1
 
 
 def temporary_name(base_name: str) -> str:

@@ -128,9 +128,10 @@ class LocalStore:
         path = self._own_path(name)
         directory, base_name = os.path.split(path)
         draft = None if within is None else within.draft
-        if os.path.lexists(path):
-            return False
         with self._opened("put", name, within) as folder:
+            if os.path.lexists(path):
+                durable.refuse_unless_file(path)  # a caller that lost its put looks for the winner's file
+                return False
             temporary = None if draft is None else draft.taken(directory, folder, data)
             if temporary is None:
                 temporary = durable.temporary_name(base_name)
