@@ -58,7 +58,8 @@ _HADOOP = {
     "endpoint.region": "aws_region",
 }
 _SECRET_PART = re.compile(
-    r"""(?:AccountKey=|SharedAccessSignature=|sig=|"[a-z_]*(?:key|secret|token)"\s*:\s*")([^";&]+)"""
+    r"""(?:AccountKey=|SharedAccessSignature=|sig=|"[a-z_-]*(?:key|secret|token|password|authorization)"\s*:\s*")([^";&]+)""",
+    re.IGNORECASE,
 )
 _SHORT = 8
 """Shorter secrets are no secrets, such as the "test" of a server on one's own machine, but may be parts of words."""
@@ -91,10 +92,10 @@ def for_fsspec(scheme: str, options: Mapping[str, object], *, url: str) -> dict[
 
 def secrets(options: Mapping[str, object]) -> tuple[str, ...]:
     """Gives the values that no text may show, longest first, with the secret parts of connection strings and JSON."""
-    named = {value for name, value in options.items() if any(word in name.lower() for word in _SECRET_WORDS)}
-    texts = {value for value in named if isinstance(value, str) and value}
-    parts = {part for text in texts for part in _SECRET_PART.findall(text)}
-    found = {*texts, *parts, *map(unquote, parts)}
+    texts = {name: value for name, value in options.items() if isinstance(value, str) and value}
+    wholes = {value for name, value in texts.items() if any(word in name.lower() for word in _SECRET_WORDS)}
+    parts = {part for value in texts.values() for part in _SECRET_PART.findall(value)}
+    found = {*wholes, *parts, *map(unquote, parts)}
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 
