@@ -52,8 +52,7 @@ def parse_address(text: str | os.PathLike[str]) -> Address:
     text = os.fspath(text)
     if not text:
         raise StoreConfigError("The path is empty. Give the path or URL of the table.", url="")
-    if "\0" in text:
-        raise StoreConfigError(f"{text!r} contains a NUL character, which no path or URL may contain.", url=shown(text))
+    _refuse_nul(text, shown_as=text)
     match = _URL.match(text)
     scheme, rest = (match[1].lower(), match[2]) if match else ("", text)
     if scheme == "file":
@@ -129,7 +128,22 @@ def _path_of_file_url(rest: str, *, shown_as: str) -> str:
     if not rest.startswith("/"):
         text = shown(shown_as)
         raise StoreConfigError(f"{text!r} is not a file of this machine. Write file:///path.", url=text)
-    return str(Path(unquote(rest)))
+    try:
+        path = unquote(rest, errors="strict")
+    except UnicodeDecodeError as error:
+        text = shown(shown_as)
+        raise StoreConfigError(
+            f"{text!r} is not UTF-8 once its %XX are decoded. Write a local path.", url=text
+        ) from error
+    _refuse_nul(path, shown_as=shown_as)
+    return str(Path(path))
+
+
+def _refuse_nul(text: str, *, shown_as: str) -> None:
+    if "\0" in text:
+        raise StoreConfigError(
+            f"{shown_as!r} contains a NUL character, which no path or URL may contain.", url=shown(shown_as)
+        )
 
 
 def _remote(scheme: str, rest: str) -> str:
