@@ -81,6 +81,8 @@ def test_hadoops_schemes_are_those_of_fsspec(text: str, scheme: str, location: s
         "a::s3://b",
         "a\0b",
         "s3://a\0b",
+        "file:///a%00b",
+        "file:///a%ffb",
     ],
 )
 def test_what_is_neither_path_nor_url_is_refused_and_makes_no_directory(text: str) -> None:
@@ -271,6 +273,18 @@ def test_an_unknown_option_of_a_cloud_is_refused_with_the_nearest_known_one(url:
 )
 def test_a_part_of_an_option_that_is_a_credential_is_hidden_too(name: str, value: str, part: str) -> None:
     assert {value, part} <= set(secrets({name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("client_kwargs", '{"aws_secret_access_key": "pa55", "region_name": "eu-west-1"}'),
+        ("client_kwargs", '{"headers": {"Authorization": "pa55"}}'),
+        ("config", '{"proxy-password":"pa55"}'),
+    ],
+)
+def test_a_credential_within_another_option_is_hidden_and_nothing_else_of_it(name: str, value: str) -> None:
+    assert secrets({name: value}) == ("pa55",)
 
 
 def test_an_unknown_aws_option_is_refused_with_the_nearest_known_one() -> None:

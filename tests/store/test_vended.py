@@ -252,6 +252,16 @@ def test_a_name_opens_the_store_of_its_table_with_the_options_of_the_catalog(
     assert catalog.requests == [f"GET /tables/{NAME}", "POST /temporary-table-credentials"]
 
 
+def test_errors_can_name_the_location_though_the_catalog_gives_no_credentials(
+    catalog: FakeCatalog, tmp_path: Path
+) -> None:
+    catalog.register(NAME, f"file://{tmp_path}/a/../b")
+    store = open_store(f"uc://{NAME}", catalog.options)
+    catalog.tables.clear()
+
+    assert store.url == f"{tmp_path}/b"
+
+
 def test_a_task_opens_the_table_that_was_looked_up_also_when_the_name_means_another(
     catalog: FakeCatalog, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from tablefeed.catalog import names
 from tablefeed.catalog.unity import CatalogTable, Credentials, UnityCatalog
 from tablefeed.errors import StoreConfigError, StoreError
-from tablefeed.store.address import parse_address
+from tablefeed.store.address import parse_address, shown
 from tablefeed.store.base import Content, Entry, Store, Within
 from tablefeed.store.remote import InputOver
 
@@ -104,8 +104,9 @@ class VendedStore:
 
     @property
     def url(self) -> str:
-        """The location of the table's files."""
-        return self._to_read().url
+        """The location of the table's files. Nobody is asked: errors name it, and the catalog may not answer."""
+        address = parse_address(self.table.location)
+        return os.path.normpath(address.location) if address.scheme == "file" else shown(address.location)
 
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
         return self._to_read().list(directory, start=start)
