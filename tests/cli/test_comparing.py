@@ -117,6 +117,16 @@ def test_a_format_is_for_rows(arguments: list[str], orders: Path) -> None:
     assert done.err.splitlines()[-1].endswith("needs --rows")
 
 
+def test_a_column_with_the_name_of_the_side_is_refused(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"_difference": ["added"], "id": [1]}))
+
+    refused = run("diff", tmp_path, "0", "0")
+
+    assert refused.code == 3
+    assert "have a column '_difference'" in refused.err
+    assert run("diff", tmp_path, "0", "0", "--columns", "id").code == 0
+
+
 def test_times_that_python_does_not_have_are_compared_at_every_depth(tmp_path: Path) -> None:
     at = pa.array([0, 1, 2], pa.int32())
     far = pa.array([2**62, -(2**62)], pa.timestamp("us"))

@@ -15,6 +15,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.columns import to_add_files
+from tablefeed.errors import SchemaMismatchError
 from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.arguments import column_names, filtered
 from tablefeed.feed.scan.table_scan import table_scan
@@ -77,7 +78,8 @@ def differences(
 
     `columns` and `filter` choose the columns and rows to compare. `right_storage_options` are by default
     `storage_options`. `on_rows` is called with the number of rows of each batch that was read. Whether a column may be
-    null and the order of rows do not count. Raises as `open_table` and `Table.to_batches`.
+    null and the order of rows do not count. Raises as `open_table` and `Table.to_batches`, and SchemaMismatchError
+    where a column has the name `DIFFERENCE`.
     """
     to = storage_options if right_storage_options is None else right_storage_options
     sides = (
@@ -148,6 +150,11 @@ def _compared(
     for side in (left, right):
         selected(side.snapshot.arrow_schema, wanted, url=side.snapshot.url)  # raises for a name that is not there
     schema = _common(left, right, wanted)
+    if DIFFERENCE in schema.names:
+        raise SchemaMismatchError(
+            f"{left.snapshot.url} and {right.snapshot.url} have a column {DIFFERENCE!r}. The column of that name in "
+            "the result says on which side a row is. Compare only the other columns: name them."
+        )
     filters = [checked_filter(condition, side.snapshot.arrow_schema, url=side.snapshot.url) for side in (left, right)]
     same = left.keys() & right.keys() if _shares_files(left.snapshot, right.snapshot) else set[str]()
     sides = list(zip((left, right), filters, strict=True))
@@ -240,34 +247,11 @@ class _Bins:
 
 def _hashes(batch: pa.RecordBatch) -> Iterator[int]:
     """A number of 128 bits for each row: the same for rows that are equal to the last bit."""
-    rows = zip(*map(_comparable, batch.columns), strict=True) if batch.num_columns else iter([()] * batch.num_rows)
+    from tablefeed.feed.replication.comparison import in_python
+
+    columns = [column.cast(in_python(column.type)).to_pylist() for column in batch.columns]
+    rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
     return (int.from_bytes(hashlib.blake2b(repr(row).encode(), digest_size=16).digest()) for row in rows)
-
-
-def _comparable(column: pa.Array) -> list[object]:
-    """The values as Python's, with times as numbers and texts as bytes.
-
-    Python has no time after the year 9999, and no text that is not UTF-8.
-    """
-    found: list[object] = column.cast(_comparable_type(column.type)).to_pylist()
-    return found
-
-
-def _comparable_type(kind: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
-    def within(field: pa.Field) -> pa.Field:
-        return field.with_type(_comparable_type(field.type))
-
-    is_a = pa.types
-    if is_a.is_list(kind):
-        return pa.list_(within(kind.value_field))
-    if is_a.is_map(kind):
-        return pa.map_(within(kind.key_field), within(kind.item_field))
-    if is_a.is_struct(kind):
-        return pa.struct([within(field) for field in kind])
-    leaves = {is_a.is_date32: pa.int32(), is_a.is_timestamp: pa.int64(), is_a.is_string: pa.binary()}
-    return next((leaf for is_leaf, leaf in leaves.items() if is_leaf(kind)), kind)
 
 
 def _in_bins(

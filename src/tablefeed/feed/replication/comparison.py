@@ -52,7 +52,7 @@ def digest_of(table: Snapshot, *, by_rows: bool = False) -> tuple[int, str]:
             for batch in read_task(scan.of([add]), table.arrow_schema, store=table.log.store):
                 rows += batch.num_rows
                 if by_rows:
-                    columns = (column.cast(_in_python(column.type)).to_pylist() for column in batch.columns)
+                    columns = (column.cast(in_python(column.type)).to_pylist() for column in batch.columns)
                     texts = map(repr, zip(*columns, strict=True))
                     total += sum(int.from_bytes(hashlib.sha256(row.encode()).digest()) for row in texts)
                 else:
@@ -61,15 +61,15 @@ def digest_of(table: Snapshot, *, by_rows: bool = False) -> tuple[int, str]:
     return rows, f"{total % (1 << 256):064x}"
 
 
-def _in_python(kind: pa.DataType) -> pa.DataType:
-    """The type of the same values that Python always has objects for: not texts that are no UTF-8, nor far times."""
+def in_python(kind: pa.DataType) -> pa.DataType:
+    """Gives the type of the same values that Python always has objects for: bytes for texts, numbers for times."""
     is_a = pa.types
     if is_a.is_string(kind):
         return pa.binary()
     if is_a.is_date(kind) or is_a.is_timestamp(kind):
         return pa.int32() if is_a.is_date(kind) else pa.int64()
     if is_a.is_struct(kind):
-        return pa.struct([(member.name, _in_python(member.type)) for member in kind])
+        return pa.struct([(member.name, in_python(member.type)) for member in kind])
     if is_a.is_map(kind):
-        return pa.map_(_in_python(kind.key_type), _in_python(kind.item_type))
-    return pa.list_(_in_python(kind.value_type)) if is_a.is_list(kind) else kind
+        return pa.map_(in_python(kind.key_type), in_python(kind.item_type))
+    return pa.list_(in_python(kind.value_type)) if is_a.is_list(kind) else kind
