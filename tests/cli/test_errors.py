@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import tablefeed
@@ -42,6 +43,26 @@ from support.command_line import run
             ["consumers", "register", "{t}", "a", "--version", "9"],
             3,
             "Error: [DELTA_ILLEGAL_OPTION] Invalid value '9' for option '--version'",
+        ),
+        (
+            ["consumers", "register", "{t}", "a", "--expires-after-days", "-1"],
+            3,
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '-1 day, 0:00:00' for option '--expires-after-days'",
+        ),
+        (
+            ["optimize", "{t}", "--target-size", "0"],
+            3,
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '0' for option '--target-size'",
+        ),
+        (
+            ["tail", "{t}", "--poll-interval", "nan"],
+            3,
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value 'nan' for option '--poll-interval'",
+        ),
+        (
+            ["offsets", "show", "\udcff"],
+            3,
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '\\\\udcff' for option 'CHECKPOINT'",
         ),
         (["changes", "{t}", "--from", "3", "--to", "1"], 3, "Error: [DELTA_INVALID_CDC_RANGE] "),
         (["changes", "{t}", "--from", "8"], 3, "Error: [DELTA_CDC_START_VERSION_AFTER_LATEST] "),
@@ -128,6 +149,13 @@ def test_storage_options_of_the_environment_that_are_no_texts_are_refused_unseen
     assert done.err.splitlines()[-1] == (
         "Error: Invalid value for TABLEFEED_STORAGE_OPTIONS: must be a JSON object whose values are texts"
     )
+
+
+def test_an_error_cannot_move_the_cursor_of_a_terminal(tmp_path: Path) -> None:
+    schema = pa.schema([("a\x1b[2J", pa.int64())])
+    tablefeed.create(tmp_path / "t", schema, properties={"delta.columnMapping.mode": "name"})
+
+    assert run("cat", tmp_path / "t", "--columns", "b").err.endswith("has no column 'b'. It has a\\x1b[2J.\n")
 
 
 def test_each_warning_of_the_library_is_one_line(orders: Path) -> None:

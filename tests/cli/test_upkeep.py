@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,10 @@ def test_consumers_are_registered_listed_and_removed(orders: Path) -> None:
 
     assert run("consumers", "remove", orders, "sums").code == 0
     assert run("consumers", "list", orders, "--json").records == []
+
+
+def test_a_name_of_a_file_cannot_move_the_cursor_of_a_terminal(orders: Path) -> None:
+    (orders / "a\x1b[2J.parquet").write_text("x")
+    os.utime(orders / "a\x1b[2J.parquet", (0, 0))
+
+    assert run("vacuum", orders).out == "a\\x1b[2J.parquet\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from tablefeed.errors import OptionError, TablefeedError
+from tablefeed.wording.words import printable
 
 DONE = 0
 DIFFERENT = 1
@@ -20,6 +22,8 @@ ERROR = 3
 DEFECT = 70
 """An error that nobody expected (EX_SOFTWARE of sysexits.h)."""
 INTERRUPTED = 130
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says where stdout is a file that cannot grow."""
 BROKEN_PIPE = 141
 """The reader of the output closed it, as `head` does. A shell reports the same for a process that SIGPIPE ends."""
 
@@ -32,6 +36,11 @@ _NAMED_OTHERWISE = {
     "end_version": ("last",),
     "end_timestamp": ("last",),
     "storage_options": ("storage_option",),
+    "target_size_bytes": ("target_size",),
+    "poll_interval_s": ("poll_interval",),
+    "expires_after": ("expires_after_days",),
+    "limit": ("limit", "commits"),
+    "url": ("table", "checkpoint", "source", "left"),
 }
 """The arguments of the Python API that commands have by another name: that of the command's own function."""
 
@@ -48,7 +57,7 @@ def plain_text(error: TablefeedError, flags: Mapping[str, str]) -> str:
             error.reword(partial(_replaced, repr(name), repr(flag)))
     text = str(error).replace("option mergeSchema=true, merge_schema=True in Python", "merge_schema=True")
     text = re.sub(r"\b([a-z_]+)=True\b", lambda found: flags.get(found[1], found[0]), text)
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _flag(name: str, flags: Mapping[str, str]) -> str:
@@ -62,7 +71,7 @@ def _replaced(old: str, new: str, text: str) -> str:
 
 class _Warnings(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(f"Warning: {' '.join(record.getMessage().split())}\n")
+        sys.stderr.write(f"Warning: {printable(' '.join(record.getMessage().split()))}\n")
 
 
 @contextmanager

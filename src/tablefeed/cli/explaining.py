@@ -16,7 +16,10 @@ from tablefeed.wording.words import printable
 def explain(
     *,
     log: Annotated[
-        typer.FileText, typer.Argument(metavar="FILE", help="The output of Spark, or a traceback; - is stdin.")
+        typer.FileText,
+        typer.Argument(
+            metavar="FILE", help="The output of Spark, or a traceback; - is stdin.", encoding="utf-8", errors="replace"
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from tablefeed.cli.output import print_json
 from tablefeed.model.outcome import AlreadyApplied, Committed, Optimized, Replicated
-from tablefeed.wording.words import size
+from tablefeed.wording.words import printable, size
 
 if TYPE_CHECKING:
     from tablefeed import Checkpointed, Vacuumed
@@ -62,7 +62,7 @@ def print_vacuumed(done: Vacuumed, *, as_json: bool) -> None:
         print_json({"outcome": "Vacuumed", **facts, "files": len(paths), "paths": paths})
         return
     for path in paths:
-        typer.echo(path)
+        typer.echo(printable(path))
     what = "would be deleted; add --delete" if done.dry_run else "were deleted"
     typer.echo(f"{len(paths)} files ({size(done.size_bytes)}) {what}", err=True)
     print_waits(done.waits_for)
@@ -71,4 +71,4 @@ def print_vacuumed(done: Vacuumed, *, as_json: bool) -> None:
 def print_waits(waits_for: tuple[str, ...]) -> None:
     """Says which consumers keep files."""
     if waits_for:
-        typer.echo(f"Files are kept for the consumers {', '.join(waits_for)}.", err=True)
+        typer.echo(f"Files are kept for the consumers {printable(', '.join(waits_for))}.", err=True)

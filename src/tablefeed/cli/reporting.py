@@ -13,7 +13,7 @@ from tablefeed.cli.output import print_json
 from tablefeed.cli.progress import working
 from tablefeed.cli.rows import whole_file
 from tablefeed.cli.watching import Tables
-from tablefeed.wording.words import size
+from tablefeed.wording.words import printable, size
 
 
 def report(
@@ -49,6 +49,6 @@ def report(
     with whole_file(output) as file:
         file.write(page)
     if as_json:
-        print_json({"page": str(output), "size_bytes": len(page)})
+        print_json({"page": printable(str(output)), "size_bytes": len(page)})
     else:
-        typer.echo(f"wrote {output} ({size(len(page))})")
+        typer.echo(f"wrote {printable(str(output))} ({size(len(page))})")
