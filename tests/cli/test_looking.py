@@ -193,6 +193,26 @@ def test_a_file_that_fails_halfway_is_not_there(orders: Path, tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["o.csv"]
 
 
+def test_an_output_that_is_a_link_stays_one(orders: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.csv").symlink_to(tmp_path / "o.csv")
+
+    assert run("cat", orders, "-o", tmp_path / "link.csv").code == 0
+
+    assert (tmp_path / "link.csv").readlink() == tmp_path / "o.csv"
+    assert len((tmp_path / "o.csv").read_text().splitlines()) == 5
+
+
+def test_a_text_that_is_not_utf_8_is_refused_by_formats_that_cannot_hold_it(tmp_path: Path) -> None:
+    texts = pa.StringArray.from_buffers(1, *pa.array([b"\xff"]).buffers()[1:])
+    tablefeed.append(tmp_path / "t", pa.table({"s": texts}))
+
+    for shape in ("jsonl", "table"):
+        done = run("cat", tmp_path / "t", "--format", shape)
+        assert (done.code, done.err.count("\n")) == (3, 1)
+        assert "is not UTF-8: b'\\xff'" in done.err
+    assert run("cat", tmp_path / "t", "-o", tmp_path / "o.parquet").code == 0
+
+
 def test_the_limit_ends_the_rows(orders: Path) -> None:
     assert len(run("cat", orders, "-n", "3").records) == 3
     assert run("cat", orders, "-n", "0", "--format", "table").out.split() == ["id", "name", "day"]

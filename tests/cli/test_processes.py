@@ -72,6 +72,25 @@ def test_a_pipe_that_closes_early_is_quiet(shape: str, tmp_path: Path) -> None:
         assert process.wait() == 141
 
 
+@pytest.mark.parametrize("arguments", [["cat", "--format", "arrow"], ["cat", "--json"], ["log"], ["inspect"]])
+def test_a_full_disk_behind_stdout_is_an_error_of_one_line(arguments: list[str], orders: Path) -> None:
+    with Path("/dev/full").open("wb") as full, started(*arguments, orders, stdout=full) as process:
+        assert process.stderr is not None
+        assert process.stderr.read() == b"Error: The output cannot be written: No space left on device.\n"
+        assert process.wait() == 3
+
+
+def test_an_output_that_is_a_pipe_stays_one(orders: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.csv")
+    program = [sys.executable, "-c", "import sys; print(open(sys.argv[1]).read(), end='')"]
+    with subprocess.Popen([*program, tmp_path / "rows.csv"], stdout=subprocess.PIPE) as reader:
+        assert run("cat", orders, "-o", tmp_path / "rows.csv").code == 0
+        assert reader.stdout is not None
+        assert len(reader.stdout.read().splitlines()) == 5
+
+    assert (tmp_path / "rows.csv").is_fifo()
+
+
 def test_the_version_is_that_of_the_package() -> None:
     process = started("--version")
 

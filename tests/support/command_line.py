@@ -46,11 +46,9 @@ def started(*arguments: object, **how: Any) -> subprocess.Popen[bytes]:  # Any: 
     # a shell that starts the tests in the background ignores SIGINT, and its children would too
     return subprocess.Popen(
         command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         env=environment,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        **how,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how},
     )
 
 

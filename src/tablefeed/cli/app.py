@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tablefeed.cli.commands import COMMANDS, overview
-from tablefeed.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, plain_text, silence_stdout, warnings_shown
+from tablefeed.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, NO_SPACE, plain_text, silence_stdout, warnings_shown
 from tablefeed.errors import TablefeedError
 
 _TYPED = "tablefeed.typed"
@@ -83,6 +83,12 @@ class Commands(TyperGroup):
         except BrokenPipeError as error:
             silence_stdout()
             raise typer.Exit(BROKEN_PIPE) from error
+        except OSError as error:
+            if error.errno not in NO_SPACE or error.filename is not None:
+                raise
+            silence_stdout()
+            typer.echo(f"Error: The output cannot be written: {error.strerror}.", err=True)
+            raise typer.Exit(ERROR) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(INTERRUPTED) from error
         return result

@@ -19,6 +19,7 @@ import typer
 
 from tablefeed.cli.output import aligned, json_line
 from tablefeed.cli.progress import counted
+from tablefeed.errors import TableError
 from tablefeed.model.spark_texts import date_text, timestamp_text
 
 if TYPE_CHECKING:
@@ -124,18 +125,25 @@ def _stdout() -> Iterator[IO[bytes]]:
 
 @contextmanager
 def whole_file(output: Path) -> Iterator[IO[bytes]]:
-    """Gives a file beside `output`, renamed at the end. An error or an interrupt deletes it."""
-    beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    """Gives a file beside `output`, renamed at the end. An error or an interrupt deletes it.
+
+    Gives `output` itself where it is a pipe or a device: renaming would replace it.
+    """
+    is_renamed = output.is_file() or not output.exists()
+    target = output.resolve() if is_renamed else output  # of a link, what it points to
+    beside = target.with_name(f".tablefeed.{os.getpid()}.tmp") if is_renamed else target
     try:
-        with beside.open("xb") as stream:
+        with beside.open("xb" if is_renamed else "wb") as stream:
             yield stream
-        beside.replace(output)
+        if is_renamed:
+            beside.replace(target)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         raise typer.BadParameter(f"cannot write {output}: {error.strerror}", param_hint="--output") from error
     finally:
-        beside.unlink(missing_ok=True)
+        if is_renamed:
+            beside.unlink(missing_ok=True)
 
 
 # --- the formats -----------------------------------------------------------------------------------------------------
@@ -181,6 +189,11 @@ def _value(scalar: Any) -> Any:  # Any: pyarrow has no types
         return found if len(found) == len(pairs) else pairs
     try:
         return scalar.as_py()
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"A text of the rows is not UTF-8: {error.object!r:.200}. Leave its column out, or use --format parquet or "
+            "arrow, which keep the bytes."
+        ) from error
     except (ValueError, OverflowError):
         if not is_a.is_temporal(kind):
             raise
