@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -44,9 +49,12 @@ def test_nulls_are_passed_over_and_of_nulls_alone_nothing_is_told() -> None:
 
 
 def test_a_partition_is_never_cut() -> None:
-    rows = pa.table({"p": ["x" * 40]})
+    rows = pa.table({"p": ["x" * 40], "n": ["1" * 40]})
 
-    assert bounds(rows, whole=["p"]) == ({"p": "x" * 40}, {"p": "x" * 40})
+    assert bounds(rows, whole=["p", "n"]) == (
+        {"p": "x" * 40, "n": "1" * 39 + "0~"},
+        {"p": "x" * 40, "n": "1" * 40 + "~"},
+    )
 
 
 TEXTS = st.text(st.characters(max_codepoint=0xD7FF), max_size=40) | st.text("\ud7ffx", max_size=40)
@@ -59,3 +67,59 @@ def test_no_text_is_outside_of_what_is_told(texts: list[str]) -> None:
     if low is not None and high is not None:
         assert max(len(low), len(high)) <= 32
         assert all(low <= text <= high for text in texts)
+
+
+# --- a reader that takes texts for numbers ---------------------------------------------------------------------------
+
+NUMBERS = st.integers(-99, 1099).map(str) | st.sampled_from(
+    ["1e3", "inf", "-inf", "NaN", "1.5", "007", ".5", "5.", "+1"]
+)
+RUST_NUMBER = re.compile(
+    r"[+-]?(inf|infinity|nan|[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?)", re.IGNORECASE
+)
+Operator = Callable[[Any, Any], Any]
+OPERATORS: list[Operator] = [operator.eq, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+def by_native(operation: Operator, left: str, right: str) -> bool:
+    """How IndexTables from 0.5.5 on compares."""
+    if RUST_NUMBER.fullmatch(left) and RUST_NUMBER.fullmatch(right):
+        return bool(operation(float(left), float(right)))
+    return bool(operation(left, right))
+
+
+def is_skipped(operation: Operator, value: str, low: str, high: str) -> bool:
+    """Whether IndexTables from 0.5.5 on skips a split with these bounds."""
+    if operation is operator.eq:
+        return by_native(operator.lt, value, low) or by_native(operator.gt, value, high)
+    return not by_native(operation, low if operation in (operator.lt, operator.le) else high, value)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=3), NUMBERS, st.sampled_from(OPERATORS))
+def test_no_row_is_skipped_by_a_reader_that_compares_texts_as_numbers(
+    texts: list[str], value: str, operation: Operator
+) -> None:
+    low, high = told(*texts)
+
+    if low is not None and high is not None and any(operation(text, value) for text in texts):
+        assert not is_skipped(operation, value, low, high)
+
+
+@pytest.mark.parametrize(
+    ("texts", "low", "high"),
+    [
+        (["10", "9"], "1/~", "9~"),
+        (["-5", "a"], "-4~", "a"),
+        (["9" * 40], "9" * 30 + "8~", "9" * 31 + ":"),
+        (["1" * 40], "1" * 30 + "0~", "1" * 30 + "2~"),
+    ],
+)
+def test_a_bound_of_texts_never_looks_like_a_number(texts: list[str], low: str, high: str) -> None:
+    assert told(*texts) == (low, high)
+
+
+@pytest.mark.parametrize(("least", "is_told"), [(-1, False), (0, False), (10**15, False), (10**15 + 1, True)])
+def test_a_timestamp_that_native_readers_take_for_milliseconds_bounds_nothing(least: int, *, is_told: bool) -> None:
+    rows = pa.table({"at": pa.array([least, 2 * 10**15], pa.timestamp("us", "UTC"))})
+
+    assert bounds(rows) == (({"at": str(least)}, {"at": str(2 * 10**15)}) if is_told else ({}, {}))

@@ -4,6 +4,10 @@ IndexTables skips splits by these values and orders them as Java does, so values
 bounds. Long texts are cut, except partition values ("Statistics Truncation"). IndexTables cuts the greatest value like
 the least one, and its reader then misses rows above the cut text (`=`, `IN`, `>`). Here the last kept character of the
 greatest value is replaced by the next one, so that the bound is above all texts with that beginning.
+
+IndexTables from 0.5.5 on compares two texts as numbers if both look like numbers. So a bound of a column of texts never
+looks like a number. Of timestamps it takes a bound up to `_FIRST_MICROS` for milliseconds or seconds. So a column with
+such a bound gets none.
 """
 
 from __future__ import annotations
@@ -15,12 +19,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.indextables.log.bounds import may_be_a_number
+
 _MOST_COLUMNS = 32
 """IndexTables' default: the first columns whose type has an order get bounds."""
 _MOST_CHARACTERS = 32
 """The most characters of a text bound: the default of `spark.indextables.stats.truncation.maxLength`."""
 _FIRST_SURROGATE, _BEFORE_SURROGATES = "\ud800", "\ud7ff"
 """From this character on, Java's order of texts (by UTF-16) differs from the order by characters."""
+_FIRST_MICROS = 10**15
+"""A moment in September 2001."""
+_NO_NUMBER = "~"
+"""It is in no number, and above all characters of numbers."""
 
 
 def bounds(rows: pa.Table, *, whole: Collection[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
@@ -39,18 +49,36 @@ def bounds(rows: pa.Table, *, whole: Collection[str] = ()) -> tuple[dict[str, st
         if extremes["min"] is None:
             continue
         low, high = (_TEXTS[field.type](extremes[side]) for side in ("min", "max"))
-        is_cut = pa.types.is_string(field.type) and field.name not in whole
-        above = _cut_above(high) if is_cut else high
-        if above is not None:
-            least[field.name], greatest[field.name] = low[:_MOST_CHARACTERS] if is_cut else low, above
+        if pa.types.is_string(field.type):
+            most = max(len(low), len(high)) + 1 if field.name in whole else _MOST_CHARACTERS
+            texts = _bounds_of_texts(low, high, most)
+            if texts is None:
+                continue
+            low, high = texts
+        elif pa.types.is_timestamp(field.type) and extremes["min"] <= _FIRST_MICROS:
+            continue
+        least[field.name], greatest[field.name] = low, high
     return least, greatest
 
 
-def _cut_above(text: str) -> str | None:
-    """A text of at most `_MOST_CHARACTERS` that is not below `text`; None where no kept character has a next one."""
-    if len(text) <= _MOST_CHARACTERS:
+def _bounds_of_texts(low: str, high: str, most: int) -> tuple[str, str] | None:
+    """Bounds of `low` and `high` of at most `most` characters, neither like a number; None where there are none."""
+    below, above = low[:most], _cut_above(high, most)
+    if above is None:
+        return None
+    if may_be_a_number(below):
+        below = below[: most - 1]
+        below = f"{below[:-1]}{chr(ord(below[-1]) - 1)}{_NO_NUMBER}"
+    if may_be_a_number(above):
+        above = f"{_cut_above(above, most - 1)}{_NO_NUMBER}"
+    return below, above
+
+
+def _cut_above(text: str, most: int) -> str | None:
+    """A text of at most `most` characters that is not below `text`; None where no kept character has a next one."""
+    if len(text) <= most:
         return text
-    kept = text[:_MOST_CHARACTERS].rstrip(_BEFORE_SURROGATES)
+    kept = text[:most].rstrip(_BEFORE_SURROGATES)
     return kept[:-1] + chr(ord(kept[-1]) + 1) if kept else None
 
 

@@ -45,7 +45,7 @@ def _enclosing(texts: Collection[str]) -> TextBounds | None:
     low, high = min(texts), max(texts)
     if low == high:
         return TextBounds(low=low, high=high)
-    if any(_MAY_BE_A_NUMBER.fullmatch(text) and not _PLAIN_NUMBER.fullmatch(text) for text in texts):
+    if any(may_be_a_number(text) and not _PLAIN_NUMBER.fullmatch(text) for text in texts):
         return None
     if any(character >= _FIRST_SURROGATE for text in texts for character in text):  # Java orders these otherwise
         return None
@@ -78,7 +78,12 @@ _MAY_BE_A_NUMBER = re.compile(
     r"\s*[+-]?(nan|inf|infinity|0x[0-9a-f.p+-]*|\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?)[df]?\s*",
     re.IGNORECASE,
 )
-"""Texts that Java or Rust may parse as a number."""
+
+
+def may_be_a_number(text: str) -> bool:
+    """Whether Java or Rust may parse `text` as a number."""
+    return _MAY_BE_A_NUMBER.fullmatch(text) is not None
+
 
 _FIRST_SURROGATE = "\ud800"
 
