@@ -616,6 +616,19 @@ def test_a_table_is_copied_to_and_from_s3(gateway: Gateway, source: Path, target
     wait_until_done()
 
 
+def test_files_that_were_copied_to_the_disk_of_another_machine_are_not_committed(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1))
+    other_machine = target.with_name("other")
+
+    def copy_files(files: Sequence[str]) -> None:
+        open_store(str(other_machine)).copy(files, open_store(str(source)))
+
+    with pytest.raises(errors.CommitError, match=r"1 of 1 copied files are not at .* on this machine"):
+        tablefeed.replicate(source, target, copy_files=copy_files)
+
+    assert not target.exists()
+
+
 def test_files_that_the_target_lacks_are_copied_by_the_given_function(source: Path, target: Path) -> None:
     tablefeed.append(source, rows(1))
     tablefeed.append(source, rows(2))

@@ -12,7 +12,7 @@ import pytest
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import live_paths, log_of, put, remove, said
-from tablefeed.errors import ObjectNotFoundError, TablefeedError, TableNotFoundError, TableReplacedError
+from tablefeed.errors import ConflictError, ObjectNotFoundError, TablefeedError, TableNotFoundError, TableReplacedError
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.replication.comparison import digest_of
 from tablefeed.feed.replication.replica import Replication
@@ -170,6 +170,20 @@ def test_a_target_that_is_deleted_during_the_run_is_not_made_anew(made: dict[str
 
     with pytest.raises(TablefeedError):
         run(source, FaultyStore(target, faults=[Fault(operation="copy", at=2, hook=gone)]))
+
+    with pytest.raises(TableNotFoundError):
+        log_of(target).load()
+
+
+def test_a_first_copy_is_taken_back_if_the_target_was_emptied_before_its_commit(made: dict[str, bytes]) -> None:
+    source, target = a_source(made), MemoryStore("target")
+
+    def emptied() -> None:
+        for entry in list(target.list("")):
+            target.delete(entry.name)
+
+    with pytest.raises(ConflictError, match="its folder was emptied while the table was made"):
+        run(source, FaultyStore(target, faults=[Fault(operation="put_if_absent", hook=emptied)]))
 
     with pytest.raises(TableNotFoundError):
         log_of(target).load()

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from tablefeed.delta import names
-from tablefeed.errors import ConflictError, DataFileError, ObjectNotFoundError
+from tablefeed.errors import CommitError, ConflictError, DataFileError, ObjectNotFoundError
 from tablefeed.feed.replication.origin import AGAIN
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.store import Entry
+from tablefeed.store.local import LocalStore
 
 _CHUNK_BYTES = 8 << 20
 
@@ -28,12 +29,14 @@ class Copies:
     def __init__(self, source: DeltaLog, target: DeltaLog, copy_files: CopyFiles | None = None) -> None:
         self._source, self._target = source, target
         self._copy_files = copy_files or (lambda files: target.store.copy(files, source.store))
+        self._is_copied_elsewhere = copy_files is not None
         self.file_count = 0
 
     def bring(self, wanted: Iterable[str], live: frozenset[str] = frozenset()) -> None:
         """Returns when the target has the files `wanted`, durably; those in `live` are not compared.
 
-        Raises DataFileError where the source lacks one, and ConflictError where the target has another file there.
+        Raises DataFileError where the source lacks one, ConflictError where the target has another file there, and
+        CommitError where a file was copied to another machine.
         """
         missing: list[str] = []
         for name in dict.fromkeys(wanted):
@@ -54,7 +57,20 @@ class Copies:
             self._copy_files(missing)
         except ObjectNotFoundError as error:
             raise self._gone(error.name) from error
+        if self._is_copied_elsewhere and isinstance(self._target.store, LocalStore):
+            self._check_same_disk(missing)
         self.file_count += len(missing)
+
+    def _check_same_disk(self, files: Sequence[str]) -> None:
+        """Raises CommitError if a copied file is not on this disk: Spark's tasks may run on other machines."""
+        absent = [name for name in files if not self._target.store.exists(name)]
+        if absent:
+            raise CommitError(
+                f"{len(absent)} of {len(files)} copied files are not at {self._target.url} on this machine, such "
+                f"as {absent[0]}. A task copied them to the disk of another machine. Nothing was committed. "
+                "Copy to an object store or a shared disk, or without Spark: tablefeed.replicate.",
+                url=self._target.url,
+            )
 
     def _is_equal(self, name: str, there: Entry) -> bool:
         found = self._source.store.stat(name)

@@ -37,8 +37,11 @@ def snapshot_put(
     lines = KeptLines()
     addition, removal = Addition(lines.keep), Removal(lines.keep, deletion_timestamp_ms=now_ms)
     live = _values(base, _facts_of)
+    first_file: list[str] = []  # if somebody empties the target meanwhile, the file that was there first is gone too
     for batch in source.live_files(with_stats=True):
-        copies.bring(name for add in to_add_files(batch) for name in names_of(add, source.url))
+        names_here = [name for add in to_add_files(batch) for name in names_of(add, source.url)]
+        copies.bring(names_here)
+        first_file = first_file or names_here[:1]
         addition.take(batch.filter(pc.invert(pc.is_in(_facts_of(batch), value_set=live))))
     wanted = None if base is None else _values(source, lambda batch: batch["key"])
     for batch in () if base is None else base.live_files():
@@ -76,7 +79,8 @@ def snapshot_put(
         committed_at_ms=None,
     )
     data = content_of(entry, lines)
-    return Put(log=target, base=base, name=names.commit_name(version), data=data, commit=entry)
+    name = names.commit_name(version)
+    return Put(log=target, base=base, name=name, data=data, commit=entry, new_files=first_file)
 
 
 def _facts_of(batch: pa.RecordBatch) -> pa.Array:
