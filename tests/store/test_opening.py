@@ -197,7 +197,15 @@ def test_no_password_in_a_url_is_ever_shown(secret: str, scheme: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["s3a://AKIAXX:pa55w0rd@bucket/t", "s3://AKIAXX:pa55/w0rd@bucket/t", "gs://pa55w0rd@b/t"]
+    "url",
+    [
+        "s3a://AKIAXX:pa55w0rd@bucket/t",
+        "s3://AKIAXX:pa55/w0rd@bucket/t",
+        "gs://pa55w0rd@b/t",
+        "abfss://c:pa55w0rd@a.dfs.core.windows.net/t",
+        "abfss://c@a.dfs.core.windows.net/t?sv=1&sig=pa55w0rd",
+        "az://c/t?sig=pa55w0rd",
+    ],
 )
 def test_credentials_in_the_url_of_a_bucket_are_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(StoreConfigError, match="storage options") as caught:

@@ -33,6 +33,9 @@ _NEVER_A_PATH = {*_SCHEMES, "memory", "hdfs", "http", "https"}
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _USER = re.compile(r"://([^?#]*)@")
 _QUERY = re.compile(r"[?#](.+)", re.DOTALL)
+_SIGNATURE = re.compile(r"[?&]sig=")
+"""In the query of a URL that Azure has signed."""
+
 _PART = re.compile(r"[^:&=]{6,}")
 """A password, or a value in a query. A shorter one is as likely to be in other words of an error."""
 _MISTYPED_USER = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]+:/?)[^?#:]*:[^?#]*@")
@@ -149,7 +152,9 @@ def _refuse_nul(text: str, *, shown_as: str) -> None:
 def _remote(scheme: str, rest: str) -> str:
     fsspec_scheme = _SCHEMES.get(scheme, scheme)
     authority = rest[2:].partition("/")[0]
-    if fsspec_scheme in ("s3", "gs") and ("@" in authority or _holds_password(authority)):
+    has_user = "@" in authority and fsspec_scheme != "abfs"  # in Azure's URLs container@account is an address
+    holds_credentials = has_user or _holds_password(authority) or _SIGNATURE.search(rest) is not None
+    if fsspec_scheme in _SCHEMES.values() and holds_credentials:
         url = shown(f"{scheme}:{rest}")
         raise StoreConfigError(
             f"The URL of {url} carries credentials. Take them out of it and pass them as storage options.", url=url
