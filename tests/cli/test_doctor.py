@@ -108,6 +108,19 @@ def test_missing_commits_are_a_problem_although_the_table_can_be_read(tmp_path: 
     assert found(done)["read"]["status"] == "ok"
 
 
+def test_a_damaged_commit_before_a_checkpoint_is_a_problem_beside_the_other_findings(tmp_path: Path) -> None:
+    for number in range(4):
+        tablefeed.append(tmp_path, pa.table({"id": [number]}))
+    tablefeed.checkpoint(tmp_path)
+    (tmp_path / "_delta_log" / f"{1:020d}.json").write_text("{")
+
+    done = run("doctor", tmp_path, "--json")
+
+    assert done.code == 1
+    assert f"{1:020d}.json" in found(done)["log"]["text"]
+    assert (found(done)["read"]["status"], found(done)["write"]["status"]) == ("ok", "ok")
+
+
 def test_a_table_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1]}))
     (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("{")

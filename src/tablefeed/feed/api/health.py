@@ -15,7 +15,7 @@ from typing import Literal
 from tablefeed.delta import names
 from tablefeed.delta.columns import to_add_files
 from tablefeed.delta.features import supported_features
-from tablefeed.errors import TablefeedError, TableNotFoundError
+from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, TableNotFoundError
 from tablefeed.feed.arguments import location, store_options
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_log
@@ -107,7 +107,12 @@ def diagnose(
     yield Finding(
         topic="read", status="ok", text=f"tablefeed reads the table; its newest version is {snapshot.version}"
     )
-    commits = [(f, required_commit(log, f)) for f in listed[-_NEWEST:]]
+    commits = list[tuple[LogFile, Commit]]()
+    for each in listed[-_NEWEST:]:
+        try:
+            commits.append((each, required_commit(log, each)))
+        except (LogError, ObjectNotFoundError) as error:
+            yield Finding(topic="log", status="problem", text=error.message)
     yield _stream([commit for _, commit in commits])
     yield _change_feed(snapshot)
     yield _write(log, snapshot)
