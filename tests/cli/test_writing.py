@@ -134,6 +134,7 @@ TYPES = pa.schema(
         ("local", pa.timestamp("us")),
         ("prices", pa.map_(pa.string(), pa.list_(pa.float64()))),
         ("tags", pa.list_(pa.string())),
+        ("codes", pa.map_(pa.int32(), pa.string())),
         ("point", pa.struct([("x", pa.int64())])),
         ("flag", pa.bool_()),
         ("text", pa.string()),
@@ -154,16 +155,19 @@ TYPES = pa.schema(
         (f'{{"ratio": 1{"0" * 40}}}', "'ratio' is float, which does not hold 1000"),
         ('{"count": 9.5}', "'count' is int32, which does not hold 9.5"),
         ('{"count": 1e99999}', "'count' is int32, which does not hold 1E+99999"),
-        ('{"count": 2147483648}', "2147483648 too large"),
+        ('{"count": 2147483648}', "'count' is int32, which does not hold 2147483648"),
         ('{"count": "1"}', """'count' is int32, which does not hold "1\""""),
         ('{"count": 1e9999999999999999999}', "line 1: a number has a too large exponent"),
-        ('{"exact": 1.234}', "would cause data loss"),
+        ('{"exact": 1.234}', "'exact' is decimal128(6, 2), which does not hold 1.234"),
         ('{"exact": "1_0"}', """'exact' is decimal128(6, 2), which does not hold "1_0\""""),
         ('{"exact": "\u0661"}', "'exact' is decimal128(6, 2), which does not hold"),
         ('{"exact": NaN}', "'exact' is decimal128(6, 2), which does not hold NaN"),
+        ('{"text": "\\ud800"}', """'text' is string, which does not hold "\\ud800\""""),
+        ('{"at": "2026-01-01T00:00:00"}', "a time needs its zone here, as in 2026-01-31 12:00:00Z"),
+        ('{"codes": {"01": "x"}}', "which does not hold"),
         ('{"flag": 1}', "'flag' is bool, which does not hold 1"),
         ('{"text": 1.10}', "'text' is string, which does not hold 1.10"),
-        ('{"bytes": "?"}', "'bytes' is binary"),
+        ('{"bytes": "?"}', """'bytes' is binary, which does not hold "?"; bytes are base64"""),
         ('{"prices": {"one": [1.5, false]}}', "'prices.value' is double, which does not hold false"),
         ('{"prices": [["one"]]}', "which does not hold"),
         ('{"tags": "abc"}\n', "'tags' is list<element: string>, which does not hold"),
@@ -172,7 +176,7 @@ TYPES = pa.schema(
         ('{"point": {"x": 1, "x": 2}}', "line 1: the key 'x' is there twice"),
         ('{"text": "a", "Text": "b"}', "column 'Text' is there twice, once as 'text'"),
         ('{"new": 1.5}\n{"new": true}\n', "'new' is double, which does not hold true"),
-        ('{"new": 1.5}\n{"new": "x"}\n', "'new' has values of no one type"),
+        ('{"new": 1.5}\n{"new": "x"}\n', "no type of a column holds all values of 'new'"),
     ],
 )
 def test_a_json_value_that_does_not_fit_its_column_is_refused(lines: str, said: str, tmp_path: Path) -> None:
@@ -209,6 +213,14 @@ def test_a_field_of_csv_that_does_not_fit_its_column_is_refused(column: str, fie
     assert done.code == 2
     assert f"row 2: {column!r} " in " ".join(done.err.split())
     assert tablefeed.open_table(tmp_path / "table").version == 0
+
+
+def test_a_json_object_without_keys_is_a_row_of_nulls(tmp_path: Path) -> None:
+    tablefeed.create(tmp_path, TYPES)
+
+    assert run("append", tmp_path, "-", "--format", "jsonl", data=b"{}\n{}\n").code == 0
+
+    assert tablefeed.open_table(tmp_path).to_arrow().to_pylist() == [dict.fromkeys(TYPES.names)] * 2
 
 
 @pytest.mark.parametrize("data", ["ID,Day\n9,2026-01-01\n", '{"ID":9,"Day":"2026-01-01"}'])

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 import tablefeed
-from tablefeed.cli.text_values import array_of, from_texts, guessed_type, read_json
+from tablefeed.cli.text_values import UnfitValueError, array_of, from_texts, guessed_type, read_json, unfit
 from tablefeed.errors import TableNotFoundError
 
 if TYPE_CHECKING:
@@ -232,8 +232,11 @@ def _located(
         for at in range(len(values)):
             try:
                 read(values[at : at + 1], kind, name)
-            except _UNREADABLE as error:
+            except UnfitValueError as error:
                 raise ValueError(f"{place(at)}: {error}") from error
+            except _UNREADABLE as error:
+                value = values[at] if isinstance(values, list) else values[at].as_py()
+                raise ValueError(f"{place(at)}: {unfit(name, kind, value)}") from error
         raise
 
 
@@ -253,6 +256,8 @@ def _jsonl(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Itera
             rows.append(row)
             lines.append(number)
     names = list(dict.fromkeys(name for row in rows for name in row))
+    if known is not None and not names:
+        names = known.names[:1]  # Arrow does not count rows without columns
     _check_names(names)
     columns = []
     for name in names:

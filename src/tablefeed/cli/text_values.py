@@ -1,6 +1,6 @@
 """Values of JSON lines and CSV as Arrow arrays of a column's type, in the forms that `cat` writes.
 
-A value of another form is refused with ValueError. Nothing is rounded to infinity, cut off or left out.
+A value of another form is refused. Nothing is rounded to infinity, cut off or left out.
 """
 
 from __future__ import annotations
@@ -24,6 +24,21 @@ _MOST_DIGITS = 20
 """Of a whole number: no type of a table holds one with more."""
 _FAR = r"^[+-][0-9]{4,7}-"
 """How a date or time begins that is outside of the years 0 to 9999."""
+
+
+class UnfitValueError(ValueError):
+    """A JSON value, or a field of CSV, that its column does not hold. The text names the column."""
+
+
+def unfit(name: str, kind: pa.DataType, value: Any) -> UnfitValueError:  # Any: JSON
+    """Gives the error for a `value` that the column `name` of the type `kind` does not hold."""
+    import pyarrow as pa
+
+    shown = str(value) if isinstance(value, Decimal) else f"{json.dumps(value, default=str):.100}"
+    needs = "; bytes are base64" if pa.types.is_binary(kind) else ""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        needs = "; a time needs its zone here, as in 2026-01-31 12:00:00Z"
+    return UnfitValueError(f"{name!r} is {kind}, which does not hold {shown}{needs}")
 
 
 def read_json(text: str) -> Any:  # Any: JSON
@@ -55,7 +70,7 @@ def guessed_type(values: list[Any], name: str) -> pa.DataType:  # Any: JSON
     try:
         return pa.array(_with_floats(values)).type
     except (pa.ArrowException, OverflowError) as error:
-        raise ValueError(f"{name!r} has values of no one type: {error}") from error
+        raise ValueError(f"no type of a column holds all values of {name!r}: {error}") from error
 
 
 def _with_floats(value: Any) -> Any:  # Any: JSON
@@ -71,7 +86,10 @@ def _with_floats(value: Any) -> Any:  # Any: JSON
 
 
 def array_of(values: list[Any], kind: pa.DataType, name: str) -> Any:  # Any: JSON, and pyarrow has no types
-    """Gives JSON values as an array of `kind`. `name` is that of the column or member in errors."""
+    """Gives JSON values as an array of `kind`. `name` is that of the column or member in errors.
+
+    Raises UnfitValueError for a value of another kind, and what pyarrow raises for others that do not fit.
+    """
     import pyarrow as pa
 
     is_a = pa.types
@@ -86,18 +104,13 @@ def array_of(values: list[Any], kind: pa.DataType, name: str) -> Any:  # Any: JS
         (is_a.is_list, {list}, _lists),
         (is_a.is_map, {dict, list}, _maps),
         (is_a.is_struct, {dict}, _structs),
-        (is_a.is_null, set(), _plain),
+        (lambda _: True, set(), _plain),  # only nulls
     )
     accepted, read = next((types, read) for fits, types, read in forms if fits(kind))
     for value in values if {*map(type, values)} - {*accepted, type(None)} else ():
         if value is not None and type(value) not in accepted:
-            raise _refusal(name, kind, value)
+            raise unfit(name, kind, value)
     return read(values, kind, name)
-
-
-def _refusal(name: str, kind: pa.DataType, value: Any) -> ValueError:  # Any: JSON
-    shown = str(value) if isinstance(value, Decimal) else f"{json.dumps(value, default=str):.100}"
-    return ValueError(f"{name!r} is {kind}, which does not hold {shown}")
 
 
 def _plain(values: list[Any], kind: pa.DataType, _name: str) -> Any:
@@ -111,7 +124,7 @@ def _integers(values: list[Any], kind: pa.DataType, name: str) -> Any:
 
     def whole(number: Decimal) -> int:
         if number.adjusted() >= _MOST_DIGITS or number != number.to_integral_value():
-            raise _refusal(name, kind, number)
+            raise unfit(name, kind, number)
         return int(number)
 
     return pa.array([whole(each) if isinstance(each, Decimal) else each for each in values], kind)
@@ -126,22 +139,16 @@ def _floats(values: list[Any], kind: pa.DataType, name: str) -> Any:
         if isinstance(value, float) or value in ("NaN", "Infinity", "-Infinity"):
             return float(value)
         if isinstance(value, str) or not -least_infinite < value < least_infinite:
-            raise _refusal(name, kind, value)
+            raise unfit(name, kind, value)
         return float(value)
 
     return pa.array([None if each is None else read(each) for each in values], kind)
 
 
-def _decimals(values: list[Any], kind: pa.DataType, name: str) -> Any:
+def _decimals(values: list[Any], kind: pa.DataType, _name: str) -> Any:
     import pyarrow as pa
 
-    def read(text: str) -> Decimal:
-        try:
-            return spark_texts.read_decimal(text)
-        except ValueError as error:
-            raise _refusal(name, kind, text) from error
-
-    return pa.array([read(each) if isinstance(each, str) else each for each in values], kind)
+    return pa.array([spark_texts.read_decimal(each) if isinstance(each, str) else each for each in values], kind)
 
 
 def _texts(values: list[Any], kind: pa.DataType, name: str) -> Any:
@@ -169,7 +176,7 @@ def _maps(values: list[Any], kind: pa.DataType, name: str) -> Any:
             entries.extend((read_json(key) if is_word else key, each) for key, each in value.items())
         elif value is not None:
             if not all(isinstance(each, list) and len(each) == 2 for each in value):
-                raise _refusal(name, kind, value)
+                raise unfit(name, kind, value)
             entries.extend((key, each) for key, each in value)
     keys = array_of([key for key, _ in entries], key_kind, f"{name}.key")
     items = array_of([item for _, item in entries], kind.item_type, f"{name}.value")
@@ -190,7 +197,7 @@ def _structs(values: list[Any], kind: pa.DataType, name: str) -> Any:
     members = {member.name for member in kind}
     for value in values:
         if value is not None and not value.keys() <= members:
-            raise ValueError(f"{name!r} has no member {next(each for each in value if each not in members)!r}")
+            raise UnfitValueError(f"{name!r} has no member {next(each for each in value if each not in members)!r}")
     arrays = [
         array_of(
             [None if value is None else value.get(member.name) for value in values],
@@ -203,23 +210,19 @@ def _structs(values: list[Any], kind: pa.DataType, name: str) -> Any:
 
 
 def from_texts(texts: Any, kind: pa.DataType, name: str) -> Any:  # Any: pyarrow has no types
-    """Gives an array of texts as one of `kind`. Nested values are JSON, bytes are base64."""
+    """Gives an array of texts as one of `kind`. Nested values are JSON, bytes are base64. Raises as `array_of`."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
     is_a = pa.types
-    try:
-        if is_a.is_nested(kind):
-            values = [None if text is None else read_json(text) for text in texts.to_pylist()]
-            return array_of(values, kind, name)
-        if is_a.is_binary(kind):
-            values = [None if text is None else base64.b64decode(text, validate=True) for text in texts.to_pylist()]
-            return pa.array(values, kind)
-        if is_a.is_temporal(kind) and pc.any(pc.match_substring_regex(texts, _FAR)).as_py():
-            return pa.array([_moment(text, kind) for text in texts.to_pylist()], kind)
-        found = texts.cast(kind)
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise ValueError(f"{name!r} is {kind}: {error}") from error
+    if is_a.is_nested(kind):
+        return array_of([None if text is None else read_json(text) for text in texts.to_pylist()], kind, name)
+    if is_a.is_binary(kind):
+        values = [None if text is None else base64.b64decode(text, validate=True) for text in texts.to_pylist()]
+        return pa.array(values, kind)
+    if is_a.is_temporal(kind) and pc.any(pc.match_substring_regex(texts, _FAR)).as_py():
+        return pa.array([_moment(text, kind) for text in texts.to_pylist()], kind)
+    found = texts.cast(kind)
     if is_a.is_integer(kind):
         odd = pc.match_substring(texts, "x", ignore_case=True)  # 0x10
     elif is_a.is_floating(kind):
@@ -227,7 +230,7 @@ def from_texts(texts: Any, kind: pa.DataType, name: str) -> Any:  # Any: pyarrow
     else:
         return found
     for text in texts.filter(odd).to_pylist():
-        raise _refusal(name, kind, text)
+        raise unfit(name, kind, text)
     return found
 
 
@@ -242,9 +245,9 @@ def _moment(text: str | None, kind: pa.DataType) -> int | None:
         return near
     if kind == pa.date32():
         if len(text.rpartition("-")[2]) > 2:  # a time, which would be left out
-            raise ValueError(f"{text!r} is no date")
+            raise ValueError
         return spark_texts.read_date(text)
     local_us, zone = spark_texts.read_moment(text)
     if zone is not (None if kind.tz is None else UTC):
-        raise ValueError(f"{text!r} is a time {'without a zone' if zone is None else 'of another zone than UTC'}")
+        raise ValueError
     return local_us
