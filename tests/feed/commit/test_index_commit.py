@@ -645,6 +645,17 @@ def test_a_new_table_indexes_its_columns_as_asked_and_later_writes_as_it_does(tm
     assert rows_of(table) == 2 * [repr(rows.to_pylist()[0])]
 
 
+def test_a_table_that_was_made_without_rows_is_indexed_as_its_first_rows_ask(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    rows = pa.table({"id": ["a 1"], "words": ["the lazy dog"]})
+    tablefeed.append(table, rows.slice(0, 0), table_format="indextables", index_as={"words": "text"})
+
+    tablefeed.append(table, rows, index_as={"words": "text"})
+
+    (add,) = live(table)
+    assert field_types(table, add) == {"id": ("text", "raw"), "words": ("text", "default")}
+
+
 @pytest.mark.parametrize(("column", "way"), [("words", "string"), ("id", "text")])
 def test_a_write_that_would_index_a_column_otherwise_is_refused(tmp_path: Path, column: str, way: str) -> None:
     table = tmp_path / "table"

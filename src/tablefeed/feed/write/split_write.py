@@ -102,11 +102,12 @@ def _indexing(
     partition_columns: tuple[str, ...],
     asked: Mapping[str, str],
 ) -> Indexing:
-    """How new splits index the columns: like the table's splits, or as `asked` for a new table."""
-    wanted = _asked(schema, asked)
-    if not isinstance(snapshot, IndexSnapshot) or not isinstance(log, IndexTablesLog):
+    """How new splits index the columns: like the table's splits, or as `asked` where no split was ever written."""
+    wanted, there = _asked(schema, asked), None
+    if isinstance(snapshot, IndexSnapshot) and isinstance(log, IndexTablesLog):
+        there = _indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
+    if there is None:
         return Indexing(strings={name: way for name, way in wanted.items() if way is not Indexed.STRING})
-    there = _indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
     for name, way in wanted.items():
         if there.of(name) is not way:
             raise UnsupportedOptionError(
@@ -124,8 +125,8 @@ _known: WeakKeyDictionary[IndexTablesLog, tuple[str, Indexing]] = WeakKeyDiction
 
 def _indexing_of_table(
     log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, *, partition_by: Sequence[str]
-) -> Indexing:
-    """Gives how the splits of `snapshot` index the columns of `schema`, the table's schema.
+) -> Indexing | None:
+    """Gives how the splits of `snapshot` index the columns of `schema`, the table's schema; None: it never had one.
 
     Raises UnsupportedFeatureError, which names the column or feature, where they index in a way that we cannot write,
     LogError for an invalid doc mapping, and DataFileError where the split that is read is damaged.
@@ -133,11 +134,14 @@ def _indexing_of_table(
     table_id, (known_id, known) = snapshot.metadata.table_id, _known.get(log, ("", None))
     if known is None or known_id != table_id:
         known = _found(log, snapshot, schema, partition_by)
-        _known[log] = table_id, known
+        if known is not None:
+            _known[log] = table_id, known
     return known
 
 
-def _found(log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, partition_by: Sequence[str]) -> Indexing:
+def _found(
+    log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, partition_by: Sequence[str]
+) -> Indexing | None:
     registry = snapshot.doc_mappings
     told: dict[str, None] = {}
     one: AddFile | None = None
@@ -147,6 +151,8 @@ def _found(log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, part
         told |= dict.fromkeys(registry[ref] for ref in refs if ref in registry)
         if batch.num_rows and one is None:
             (one,) = columns.to_add_files(batch.slice(0, 1))
+    if one is None and not registry:
+        return None
     index = [] if one is None else _fields(log, one)
     return indexing_of(told or registry.values(), schema, partition_by=partition_by, index=index, url=log.url)
 
