@@ -11,7 +11,7 @@ import pytest
 import tablefeed
 import tablefeed.spark
 from support.logs import said
-from tablefeed.errors import DataFileError
+from tablefeed.errors import DataFileError, StoreError
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import Replicated
@@ -34,7 +34,10 @@ def test_tasks_copy_the_files_of_a_commit_and_name_one_that_is_gone(session: Spa
     tablefeed.append(source, pa.table({"id": range(50)}), max_records_per_file=1)
     (lost, *_) = (each["path"] for each in said(tmp_path / "source", 2, "add"))
     (tmp_path / "source" / lost).unlink()
-    with pytest.raises(DataFileError, match=lost):
-        tablefeed.spark.replicate(session, source, target)
+    with pytest.raises(DataFileError, match=lost) as caught:
+        tablefeed.spark.replicate(session, f"{source}/", target)
+    # As the store says it, without what may be credentials.
+    assert isinstance(caught.value.__cause__, StoreError)
+    assert caught.value.__cause__.url == source
     assert tablefeed.open_table(target).version == 1
     wait_until_done()

@@ -42,8 +42,8 @@ def replicate(spark: SparkSession, source: str, target: str, **asked: Any) -> Re
             return
         named = spark.createDataFrame(pa.table({"file": pa.array(files, pa.string())}))
         divided = named.repartition(-(-len(files) // FILES_OF_A_TASK))
-        for gone in divided.mapInArrow(copied, "file string").toArrow()["file"].to_pylist():
-            raise ObjectNotFoundError(url=source, name=gone)
+        for gone in divided.mapInArrow(copied, "url string, file string").toArrow().to_pylist():
+            raise ObjectNotFoundError(url=gone["url"], name=gone["file"])
 
     return replicated(source, target, copy_files=copy_files, **asked)
 
@@ -61,9 +61,9 @@ class _Task:
         target.store.copy(files, source.store)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Copies the named files in a task of Spark. Gives the name of a file that the source has lost, if any."""
+        """Copies the named files in a task of Spark. Gives a file that a place lacks, with the place's URL, if any."""
         for batch in batches:
             try:
                 self.copy(batch["file"].to_pylist())
             except ObjectNotFoundError as error:
-                yield pa.record_batch({"file": pa.array([error.name], pa.string())})
+                yield pa.record_batch({"url": pa.array([error.url]), "file": pa.array([error.name])})
