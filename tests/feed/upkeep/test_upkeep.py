@@ -414,3 +414,23 @@ def test_a_process_that_is_forked_while_the_thread_holds_its_locks_does_its_own_
     subprocess.run(run, check=True, timeout=60)
 
     assert list((tmp_path / "table" / "_delta_log").glob("*.checkpoint.parquet"))
+
+
+class SharedWithAThread(OrderedDict[tuple[str, str], int]):
+    """Another thread keeps a table of its own right after each that is kept here."""
+
+    def __setitem__(self, key: tuple[str, str], number: int) -> None:
+        super().__setitem__(key, number)
+        if key[0] != "another":
+            upkeep.keep(self, ("another", f"{key[1]} {number}"), 0)
+
+
+def test_two_threads_that_keep_their_tables_at_once_do_not_fail() -> None:
+    kept = SharedWithAThread()
+    for number in range(upkeep.KEPT_TABLES // 2):
+        upkeep.keep(kept, ("ours", str(number)), number)
+    kept.move_to_end(("ours", "0"), last=False)
+
+    upkeep.keep(kept, ("ours", "0"), 7)
+
+    assert (len(kept), kept["ours", "0"]) == (upkeep.KEPT_TABLES, 7)
