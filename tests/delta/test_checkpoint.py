@@ -6,6 +6,7 @@ import gc
 import io
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from hashlib import shake_128
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,7 +20,7 @@ from support.commit_columns import decode_commit_columns
 from support.logs import VECTOR, Action, add, metadata, protocol, remove, txn
 from tablefeed.delta import names
 from tablefeed.delta.checkpoint.reading import read_files, read_removed, read_top_level
-from tablefeed.delta.columns import FILE_COLUMNS
+from tablefeed.delta.columns import FILE_COLUMNS, STRING_MAP
 from tablefeed.errors import TABLE, CorruptLogError
 from tablefeed.model.actions import DomainMetadata, Facts, Metadata, Protocol, Txn, Version
 from tablefeed.model.logfile import LogFile
@@ -255,6 +256,31 @@ _VECTOR = pa.struct(
 
 
 WITH_VECTOR = pa.struct([*ADD, ("deletionVector", _VECTOR)])
+
+
+def test_statistics_of_many_columns_are_read_a_piece_and_a_batch_at_a_time() -> None:
+    class Counted(io.BytesIO):
+        largest = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            found = super().read(size)
+            self.largest = max(self.largest, len(found))
+            return found
+
+    count, letters = 9_000, 8_000
+    stats = pa.array([shake_128(str(n).encode()).hexdigest(letters // 2) for n in range(count)])
+    known = {"path": pa.array(map(str, range(count))), "partitionValues": pa.array([[]] * count, STRING_MAP)}
+    numbers = {name: pa.repeat(pa.scalar(1, pa.int64()), count) for name in ("size", "modificationTime")}
+    members = {**known, **numbers, "dataChange": pa.repeat(pa.scalar(value=False), count), "stats": stats}
+    adds = pa.StructArray.from_arrays([*members.values()], [*members])
+    source = Counted()
+    pq.write_table(pa.table({"add": adds}), source)
+
+    batches = [(b.num_rows, b.nbytes) for b in read_files(source, with_stats=True, log_file=NAME)]
+
+    assert sum(rows for rows, _ in batches) == count
+    assert max(size_bytes for _, size_bytes in batches) < 20 << 20, "of 72 MB in all, in one row group"
+    assert source.largest <= 8 << 20, "of 36 MB or more, as they are compressed"
 
 
 def test_the_footer_of_a_checkpoint_is_freed_at_once_and_does_not_wait_for_the_garbage_collector() -> None:

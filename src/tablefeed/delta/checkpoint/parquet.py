@@ -7,7 +7,7 @@ found by name, and what is absent is null. reading.py decides which actions the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -28,16 +28,12 @@ class CheckpointParquet:
     """
 
     def __init__(self, source: BinaryIO) -> None:
-        # With page checksums, a damaged page is an error instead of a wrong value.
-        # Delta-Spark writes INT96 in statistics. Read as nanoseconds it would overflow outside the years 1677 to 2262.
-        self._file = pq.ParquetFile(
-            source,
-            coerce_int96_timestamp_unit="us",
-            page_checksum_verification=True,
-            thrift_container_size_limit=MOST_IN_A_LIST,
-        )
+        self._file = _open(source)
         self._schema: pa.Schema = self._file.schema_arrow  # pyarrow makes it anew whenever it is asked for
-        check_columns(self._file.metadata)
+        metadata = self._file.metadata
+        check_columns(metadata)
+        if any(metadata.row_group(n).total_byte_size > _WHOLE_CHUNK_BYTES for n in range(metadata.num_row_groups)):
+            self._file = _open(source, metadata=metadata, pre_buffer=False, buffer_size=_PIECE_BYTES)
 
     def actions(self, kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """The actions of `kinds`, each with its kind, as if parsed from JSON; null is absent.
@@ -109,12 +105,31 @@ class CheckpointParquet:
         )
         # Each thread of Arrow keeps memory for itself, so they are used only where they save more than a few ms.
         use_threads = metadata.num_rows > _BATCH_ROWS
-        batches = self._file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns, use_threads=use_threads)
+        rows = self._rows_that_fit(groups, columns)
+        batches = self._file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=use_threads)
         for batch in batches if groups else ():
             yield batch
             found += batch.num_rows
         if found != metadata.num_rows:
             raise ValueError(f"it has {found} rows, but its footer says {metadata.num_rows}")
+
+    def _rows_that_fit(self, groups: Sequence[int], columns: Sequence[str] | None) -> int:
+        """How many rows of `groups` take about `_BATCH_BYTES`, at most `_BATCH_ROWS`. Rows without an action take none.
+
+        Statistics of many columns take kilobytes for each file. A text in a dictionary counts once.
+        """
+        metadata, schema = self._file.metadata, self._leaves()
+        paths = [f"{schema.column(i).path}." for i in range(len(schema))]
+        wanted = [
+            i for i, path in enumerate(paths) if columns is None or path.startswith(tuple(f"{c}." for c in columns))
+        ]
+        chunks = [[group.column(i) for i in wanted] for group in map(metadata.row_group, groups)]
+        sizes: list[int] = [sum(chunk.total_uncompressed_size for chunk in of_group) for of_group in chunks]
+        if sum(sizes) <= _BATCH_BYTES:
+            return _BATCH_ROWS
+        actions = [max(map(_values_in, of_group)) for of_group in chunks]
+        fitting = (_BATCH_BYTES * count // max(1, size) for count, size in zip(actions, sizes, strict=True))
+        return max(1, min(_BATCH_ROWS, *fitting))
 
     def _groups_with(self, kinds: Iterable[str]) -> list[int]:
         """The row groups of which the footer does not show that each member of `kinds` is null in all rows.
@@ -126,7 +141,7 @@ class CheckpointParquet:
         flat = [(i, column.path.partition(".")[0]) for i, column in columns if column.max_repetition_level == 0]
         shown = [i for i, kind in flat if kind in kinds]
         groups = range(metadata.num_row_groups)
-        return [n for n in groups if not shown or any(_may_have_value(metadata.row_group(n).column(i)) for i in shown)]
+        return [n for n in groups if not shown or any(_values_in(metadata.row_group(n).column(i)) > 0 for i in shown)]
 
     def _leaves(self) -> pq.ParquetSchema:
         """The leaves of the schema. In `ParquetFile.schema` it and the footer keep each other from being freed."""
@@ -164,9 +179,23 @@ class CheckpointParquet:
         return len(set(nulls.values())) == 1
 
 
-def _may_have_value(chunk: pq.ColumnChunkMetaData) -> bool:
+def _open(source: BinaryIO, **options: Any) -> pq.ParquetFile:
+    # With page checksums, a damaged page is an error instead of a wrong value.
+    # Delta-Spark writes INT96 in statistics. Read as nanoseconds it would overflow outside the years 1677 to 2262.
+    return pq.ParquetFile(
+        source,
+        coerce_int96_timestamp_unit="us",
+        page_checksum_verification=True,
+        thrift_container_size_limit=MOST_IN_A_LIST,
+        **options,
+    )
+
+
+def _values_in(chunk: pq.ColumnChunkMetaData) -> int:
+    """The number of values in a chunk that are not null, as far as its footer says."""
     known = chunk.statistics
-    return known is None or not known.has_null_count or known.null_count < chunk.num_values
+    values: int = chunk.num_values
+    return values - known.null_count if known is not None and known.has_null_count else values
 
 
 _WIRE: Mapping[str, str] = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
@@ -177,7 +206,10 @@ _REMOVE_WIRE: Mapping[str, str] = {
     name: fields.REMOVE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.REMOVE_FIELDS and name != "stats"
 }
 _VECTOR_WIRE = fields.DELETION_VECTOR_FIELDS
-_BATCH_ROWS = 64 << 10  # bounds the memory; larger ones are not faster
+_BATCH_ROWS, _BATCH_BYTES = 64 << 10, 16 << 20  # bound the memory; larger batches are not faster
+_WHOLE_CHUNK_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
+"""Row groups up to this size are read by one request for each column. The columns of larger ones are read in pieces:
+some writers put all files of a table into one row group."""
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:  # Any: what JSON can hold
