@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -146,7 +146,7 @@ class _Work:
     """The arguments of a call: the table, the meaning of the changes, the number of tasks (None: the default)."""
 
     location: str
-    storage_options: Mapping[str, str]
+    storage_options: Mapping[str, str] = field(repr=False)
     asked: Asking
     tasks: int | None
 

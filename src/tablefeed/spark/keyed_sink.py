@@ -114,7 +114,7 @@ class _Changes:
     """Change events with the columns of `source`, what they mean, and the table with the columns of `target`."""
 
     location: str
-    storage_options: Mapping[str, str]
+    storage_options: Mapping[str, str] = field(repr=False)
     asked: Asking
     source: pa.Schema
     target: Struct

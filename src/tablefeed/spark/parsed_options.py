@@ -12,7 +12,7 @@ class ParsedOptions:
     """The option values by name with defaults filled in, the store's options, and the properties of a new table."""
 
     values: Mapping[str, Any]
-    storage: Mapping[str, str]
+    storage: Mapping[str, str] = field(repr=False)
     properties: Mapping[str, str] = field(default_factory=dict)
     index_as: Mapping[str, str] = field(default_factory=dict)
     """How columns are to be indexed, by column name; the case of a name does not matter."""

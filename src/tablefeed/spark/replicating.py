@@ -6,7 +6,7 @@ The driver reads the log of the source, finds the files that the target lacks, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -52,8 +52,8 @@ def replicate(spark: SparkSession, source: str, target: str, **asked: Any) -> Re
 class _Task:
     """Copies files from one place to another; each has a location and storage options."""
 
-    source: tuple[str, Mapping[str, str]]
-    target: tuple[str, Mapping[str, str]]
+    source: tuple[str, Mapping[str, str]] = field(repr=False)
+    target: tuple[str, Mapping[str, str]] = field(repr=False)
 
     def copy(self, files: Sequence[str]) -> None:
         """Copies `files`. Raises ObjectNotFoundError if the source has lost one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -88,7 +88,7 @@ class ScanTask(ABC):
     """
 
     url: str
-    storage_options: Mapping[str, str]
+    storage_options: Mapping[str, str] = field(repr=False)
     columns: LoggedColumns
     files: tuple[ScanFile, ...] = ()
     rows: RowFilter | None = None

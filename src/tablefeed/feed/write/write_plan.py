@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -69,7 +69,7 @@ class PlannedWrite:
 
     location: str
     url: str
-    storage_options: Mapping[str, str]
+    storage_options: Mapping[str, str] = field(repr=False)
     found: Planned | None
     schema: Struct
     partition_columns: tuple[str, ...]
