@@ -29,6 +29,16 @@ def test_inspect_says_what_the_table_is(orders: Path) -> None:
     assert [(w["commits"], w["last_version"]) for w in facts["writers"]] == [(4, 3)]
 
 
+def test_inspect_of_a_file_with_more_rows_than_a_float_counts(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    log_file = tmp_path / "_delta_log" / f"{0:020d}.json"
+    log_file.write_text(log_file.read_text().replace('\\"numRecords\\":1', f'\\"numRecords\\":{2**63 - 1}'))
+
+    (facts,) = run("inspect", tmp_path, "--json").records
+
+    assert facts["rows"] == 2**63 - 1
+
+
 def test_inspect_for_people_names_the_features_and_the_columns(orders: Path) -> None:
     done = run("inspect", orders, "--at", "1")
 

@@ -80,7 +80,9 @@ def _row(commit: Commit) -> dict[str, object]:
         "files_removed": len(removed),
         "bytes_added": float(sum(file.size_bytes for file in added)),
         "bytes_removed": float(sum(file.size_bytes or 0 for file in removed)),
-        "rows_added": None if counts.null_count else float(pc.sum(pc.cast(counts, pa.float64())).as_py() or 0),
+        "rows_added": None
+        if counts.null_count
+        else float(pc.sum(pc.cast(counts, pa.float64(), safe=False)).as_py() or 0),
         "txns": [{"app_id": txn.app_id, "txn_version": txn.txn_version} for txn in commit.txns],
     }
 
