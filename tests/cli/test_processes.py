@@ -80,6 +80,24 @@ def test_a_full_disk_behind_stdout_is_an_error_of_one_line(arguments: list[str],
         assert process.wait() == 3
 
 
+@pytest.mark.parametrize("closed", ["0<&-", "2>&-", "0<&- 2>&-"])
+def test_a_command_works_without_the_streams_that_it_does_not_need(closed: str, orders: Path) -> None:
+    shell = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "tablefeed"]
+
+    done = subprocess.run([*shell, "cat", str(orders)], stdout=subprocess.PIPE, check=True)
+
+    assert len(done.stdout.splitlines()) == 4
+
+
+def test_a_closed_stdin_is_empty_and_a_closed_stdout_is_nowhere(orders: Path) -> None:
+    shell = ["/bin/sh", "-c", 'exec "$@" 0<&- 1>&-', "sh", sys.executable, "-m", "tablefeed"]
+
+    done = subprocess.run([*shell, "append", str(orders), "-", "--format", "csv"], stderr=subprocess.PIPE, check=False)
+
+    assert (done.returncode, b"stdin cannot be read: Empty CSV file" in done.stderr) == (2, True)
+    assert subprocess.run([*shell, "log", str(orders)], check=True).returncode == 0
+
+
 def test_an_output_that_is_a_pipe_stays_one(orders: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.csv")
     program = [sys.executable, "-c", "import sys; print(open(sys.argv[1]).read(), end='')"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 
 from tablefeed.cli.commands import overview
 from tablefeed.cli.exits import DEFECT, ERROR, INTERRUPTED
@@ -15,6 +16,7 @@ _COMPLETION = "_TABLEFEED_COMPLETE"
 
 def main() -> None:
     """Runs the command line with the arguments of the process, and exits."""
+    _open_closed_streams()
     if sys.argv[1:] == ["--help"] and _COMPLETION not in os.environ:
         sys.stdout.write(overview())
         return
@@ -24,6 +26,13 @@ def main() -> None:
         _run()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+
+
+def _open_closed_streams() -> None:
+    """Opens what the caller has closed, as `2>&-` does: else the next file would get the number of the stream."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
 def _run() -> None:
