@@ -160,6 +160,8 @@ def test_what_json_has_no_number_for_bounds_no_number(special: object) -> None:
         (model.Decimal(10, 2), "99999999.99", Decimal("99999999.99")),
         (model.Decimal(10, 2), "-1.1", Decimal("-1.10")),
         (model.Decimal(10, 4), "5", Decimal("5.0000")),
+        (model.Decimal(10, 4), '"-5.25"', Decimal("-5.2500")),  # as Trino spells it
+        (model.Decimal(10, 4), '"5e1"', None),
         (model.Decimal(4, 2), "123.45", None),
         (model.Decimal(4, 2), "1e400", None),
         (model.Decimal(4, 2), "1e999999999999999999", None),

@@ -196,8 +196,13 @@ _LAST_LONG = 2**63 - 1
 _WIDE = decimal.Context(prec=120, traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow])
 
 
+_DECIMAL = re.compile(r"-?[0-9]{1,38}(?:\.[0-9]{1,38})?")
+"""A number as Trino writes it: in quotes."""
+
+
 def _decimal(value: Any, kind: Decimal, *, upwards: bool) -> decimal.Decimal | None:
-    if type(value) not in (int, float, decimal.Decimal):
+    is_text = isinstance(value, str) and _DECIMAL.fullmatch(value) is not None
+    if not is_text and type(value) not in (int, float, decimal.Decimal):
         return None
     exact = decimal.Decimal(value)
     if exact == (_LAST_LONG if upwards else -_LAST_LONG - 1):
