@@ -223,6 +223,19 @@ def test_a_directory_that_cannot_be_watched_is_an_error_that_names_it(tmp_path: 
             Inotify(str(tmp_path / name))
 
 
+def test_a_watch_that_gets_no_thread_keeps_no_file_open(tmp_path: Path) -> None:
+    opened = Inotify(str(tmp_path))
+    usual = threading.stack_size(1 << 46)  # more than any thread can get
+    try:
+        with pytest.raises(RuntimeError, match="thread"):
+            DirectoryWatch(str(tmp_path), changes_of=lambda _at: opened)
+    finally:
+        threading.stack_size(usual)
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(opened._fd)
+
+
 def test_a_root_that_was_given_relative_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "log").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -44,7 +44,13 @@ class DirectoryWatch:
         self.news.set()  # Changes before the watch began are unknown.
         changes = (changes_of or _changes_of)(directory)
         self._thread = threading.Thread(target=_collect, args=(changes, self.news), name="tablefeed-watch", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # too many threads; a watch that is tried again and again must not keep files open
+            changes.stop()
+            for _ in changes.names():  # ends at once, and closes what it has opened
+                pass
+            raise
         # Also runs when the interpreter exits: the thread must have left native code by then.
         self.close = weakref.finalize(self, _end, changes, self._thread)
 
