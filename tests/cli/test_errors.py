@@ -60,6 +60,11 @@ from support.command_line import run
             "Error: [DELTA_ILLEGAL_OPTION] Invalid value 'nan' for option '--poll-interval'",
         ),
         (
+            ["tail", "{t}", "--from", "99"],
+            3,
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '98' for option '--from': it must be at most the newest",
+        ),
+        (
             ["offsets", "show", "\udcff"],
             3,
             "Error: [DELTA_ILLEGAL_OPTION] Invalid value '\\\\udcff' for option 'CHECKPOINT'",
@@ -151,10 +156,11 @@ def test_storage_options_of_the_environment_that_are_no_texts_are_refused_unseen
     )
 
 
-def test_an_error_cannot_move_the_cursor_of_a_terminal(tmp_path: Path) -> None:
+def test_a_name_cannot_move_the_cursor_of_a_terminal(tmp_path: Path) -> None:
     schema = pa.schema([("a\x1b[2J", pa.int64())])
     tablefeed.create(tmp_path / "t", schema, properties={"delta.columnMapping.mode": "name"})
 
+    assert run("cat", tmp_path / "t", "--format", "table").out == "a\\x1b[2J\n"
     assert run("cat", tmp_path / "t", "--columns", "b").err.endswith("has no column 'b'. It has a\\x1b[2J.\n")
 
 

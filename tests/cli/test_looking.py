@@ -175,6 +175,17 @@ def test_a_table_on_a_terminal_cannot_move_its_cursor(tmp_path: Path) -> None:
     assert second == "x" * 59 + "…"
 
 
+def test_columns_are_aligned_by_the_width_of_their_characters(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"a": ["\u65e5\u672c", "e\u0301", "abcd"], "n": [1, 2, 3]}))
+
+    assert run("cat", tmp_path, "--format", "table").out.splitlines() == [
+        "a     n",
+        "\u65e5\u672c  1",
+        "e\u0301     2",
+        "abcd  3",
+    ]
+
+
 @pytest.mark.parametrize("name", ["o.parquet", "o.arrow"])
 def test_a_binary_file_has_the_rows_and_types_of_the_table(name: str, tmp_path: Path) -> None:
     tablefeed.append(tmp_path / "t", EVERY_KIND)

@@ -39,6 +39,7 @@ _NAMED_OTHERWISE = {
     "target_size_bytes": ("target_size",),
     "poll_interval_s": ("poll_interval",),
     "expires_after": ("expires_after_days",),
+    "after": ("first",),
     "limit": ("limit", "commits"),
     "url": ("table", "checkpoint", "source", "left"),
 }

@@ -67,13 +67,25 @@ def aligned(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]
     cells = [[cell(value) for value in row] for row in rows]
     values = list(rows) if isinstance(rows, list) else []
     right = [bool(values) and all(isinstance(row[i], int | float | Decimal) for row in rows) for i in range(len(names))]
-    widths = [max(map(len, column)) for column in zip([*map(printable, names)], *cells, strict=True)]
+    widths = [max(map(_width, column)) for column in zip([*map(printable, names)], *cells, strict=True)]
     return [
-        "  ".join(
-            text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)
-        ).rstrip()
+        "  ".join(_padded(*each) for each in zip(line, widths, right, strict=True)).rstrip()
         for line in ([*map(printable, names)], *cells)
     ]
+
+
+def _padded(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - a column of numbers
+    blanks = " " * (width - _width(text))
+    return blanks + text if right else text + blanks
+
+
+def _width(text: str) -> int:
+    """The cells of a terminal that `text` takes: two for a character of Chinese, none for an accent of its own."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def cell(value: object) -> str:

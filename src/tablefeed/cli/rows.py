@@ -209,7 +209,7 @@ def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[
         sink.write("".join(f"{line}\n" for line in (lines if header else lines[1:])).encode())
         header = False
     if header:
-        sink.write(f"{'  '.join(schema.names)}\n".encode())
+        sink.write(f"{aligned(schema.names, [])[0]}\n".encode())
 
 
 def _pages(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[Any, ...]]]:
