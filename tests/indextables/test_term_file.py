@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import struct
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,17 @@ def test_a_node_of_every_byte_and_many_blocks_of_infos_are_decoded(tmp_path: Pat
     assert decode_terms(as_sstables(file)) == {0: found}
 
 
+def test_terms_are_converted_one_by_one_not_held_as_values_of_python(tmp_path: Path) -> None:
+    file = by_tantivy(tmp_path, [f"{i:x}" for i in range(20_000)])
+
+    tracemalloc.start()
+    as_sstables(file)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak_bytes < 150 * 20_000
+
+
 def a_transducer_of_two(*, second: int = 1, address: int = 0) -> bytes:
     """By hand: of the terms a, 0, and b, `second`; its one node ends at byte 23 and leads `address` bytes back."""
     root = bytes([second, 0, address, address]) + b"ba" + b"\x11\x02"
@@ -119,18 +131,18 @@ def a_transducer_of_two(*, second: int = 1, address: int = 0) -> bytes:
 
 def test_the_bytes_of_a_transducer_are_these() -> None:
     # The second term's bytes are 5 to 5 of three bits each: what ends it follows what begins it.
-    assert decode_fst(a_transducer_of_two()) == [(b"a", TermInfo(1, 0, 5, 0, 0)), (b"b", TermInfo(0, 5, 0, 0, 0))]
+    assert list(decode_fst(a_transducer_of_two())) == [(b"a", TermInfo(1, 0, 5, 0, 0)), (b"b", TermInfo(0, 5, 0, 0, 0))]
 
 
 def test_a_transducer_that_numbers_its_terms_otherwise_is_damaged() -> None:
     with pytest.raises(DamagedSplitError, match="not numbered in order"):
-        decode_fst(a_transducer_of_two(second=2))
+        list(decode_fst(a_transducer_of_two(second=2)))
 
 
 @pytest.mark.parametrize("address", [10, 200])
 def test_a_transducer_that_leads_outside_of_itself_is_damaged(address: int) -> None:
     with pytest.raises(DamagedSplitError, match="outside of it"):
-        decode_fst(a_transducer_of_two(address=address))
+        list(decode_fst(a_transducer_of_two(address=address)))
 
 
 # --- the table of strings --------------------------------------------------------------------------------------------
@@ -175,7 +187,7 @@ def test_a_dictionary_of_a_kind_or_version_that_is_not_known_is_refused_by_name(
     with pytest.raises(UnsupportedSplitError, match="kind 3"):
         as_sstables(body + marks(body))
     with pytest.raises(UnsupportedSplitError, match="version 9"):
-        decode_fst(a_transducer_of_two()[:-4] + struct.pack("<I", 9))
+        list(decode_fst(a_transducer_of_two()[:-4] + struct.pack("<I", 9)))
 
 
 def test_a_file_that_does_not_have_its_checksum_is_damaged(term_files: list[bytes]) -> None:
@@ -199,4 +211,4 @@ def test_a_damaged_transducer_is_refused_or_read_and_fails_with_nothing_else(
     damaged = bytearray(a_transducer)
     damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(DamagedSplitError, UnsupportedSplitError):
-        decode_fst(bytes(damaged[: len(damaged) - data.draw(st.integers(0, 3))]))
+        list(decode_fst(bytes(damaged[: len(damaged) - data.draw(st.integers(0, 3))])))

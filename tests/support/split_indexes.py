@@ -17,7 +17,7 @@ from tablefeed.indextables.split.tantivy_file import decode_marked, decode_parts
 
 def decode_terms(file: bytes) -> dict[int, list[Term]]:
     """The terms of a `.term` file by the number of their field, in either form of a dictionary."""
-    decode = {1: decode_fst, 2: decode_sstable}
+    decode = {1: lambda data: list(decode_fst(data)), 2: decode_sstable}
     parts = decode_parts(decode_marked(file).body)
     return {part.field: decode[int.from_bytes(part.data[-4:], "little")](part.data[:-4]) for part in parts}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnsupportedSplitError, damage_by_name
@@ -34,6 +34,9 @@ _COMMON = bytes((*_BY_FREQUENCY, *(byte for byte in range(256) if byte not in _B
 _MANY = 32
 """A node with more edges than this also has an index of 256 bytes."""
 
+_MOST_NODES = 1024
+"""How many decoded nodes are kept. The nodes of the last bytes of numbers, which are large, are met again and again."""
+
 _Edge = tuple[int, int, int]
 """The edge's byte, what it adds to the number, and the address of the node that it leads to."""
 _Node = tuple[int | None, Sequence[_Edge]]
@@ -53,8 +56,8 @@ class TermInfo(NamedTuple):
 Term = tuple[bytes, TermInfo]
 
 
-def decode_fst(data: bytes) -> list[Term]:
-    """The terms of a dictionary, sorted by their bytes.
+def decode_fst(data: bytes) -> Iterator[Term]:
+    """Yield the terms of a dictionary, sorted by their bytes. Memory does not depend on how many there are.
 
     Raises DamagedSplitError where the bytes are no valid dictionary, UnsupportedSplitError for an unknown version.
     """
@@ -65,11 +68,10 @@ def decode_fst(data: bytes) -> list[Term]:
         begin = len(data) - _FOOTER.size - infos_bytes
         if begin < _HEAD.size + _TAIL.size:
             raise DamagedSplitError("has a term dictionary whose infos are longer than itself")
-        terms = list(_keys(data[:begin]))
-        infos = list(_infos(data[begin : begin + infos_bytes]))
-    if len(terms) != len(infos):
-        raise DamagedSplitError(f"has a term dictionary of {len(terms)} terms with infos of {len(infos)}")
-    return list(zip(terms, infos, strict=True))
+        for term, info in zip_longest(_keys(data[:begin]), _infos(data[begin : begin + infos_bytes])):
+            if term is None or info is None:
+                raise DamagedSplitError("has a term dictionary with another number of terms than of infos")
+            yield term, info
 
 
 def _keys(data: bytes) -> Iterator[bytes]:
@@ -80,14 +82,16 @@ def _keys(data: bytes) -> Iterator[bytes]:
     count, root = _TAIL.unpack_from(data, len(data) - _TAIL.size)
     if root >= len(data) - _TAIL.size:
         raise DamagedSplitError("has a term dictionary with a node outside of it")
-    nodes: dict[int, _Node] = {_NO_EDGES: (0, ())}
+    nodes: dict[int, _Node] = {}
     found = 0
     waiting = [(_inside(root), b"", 0)]
     while waiting:
         at, number, tail = _along(data, *waiting.pop())
         node = nodes.get(at)
         if node is None:
-            node = nodes[at] = _many_edges(data, at)
+            if len(nodes) == _MOST_NODES:
+                nodes.clear()
+            node = nodes[at] = (0, ()) if at == _NO_EDGES else _many_edges(data, at)
         ends, edges = node
         if ends is not None:
             if number + ends != found or found == count:

@@ -13,7 +13,7 @@ reads that block from its beginning, so it must not grow too large.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tablefeed.indextables.split.damage import UnsupportedSplitError
@@ -60,43 +60,40 @@ def _as_sstable(part: bytes) -> bytes:
     raise UnsupportedSplitError(f"has a term dictionary of kind {kind}", feature="termDictionaryKind")
 
 
-def encode_sstable(terms: Sequence[Term]) -> bytes:
+def encode_sstable(terms: Iterable[Term]) -> bytes:
     """The bytes of a dictionary of `terms`, which are sorted, as one uncompressed block.
 
     Raises ValueError where the bytes of a term in `.idx` and `.pos` do not begin where those of the term before end,
     or where the block would be too large for its format.
     """
+    head, infos, steps = b"", bytearray(), bytearray()
+    count = postings = positions = 0
+    before = b""
+    for term, info in terms:
+        if not count:
+            postings, positions = info.postings_start, info.positions_start
+            head = vint_bytes(postings) + vint_bytes(positions)
+        elif (info.postings_start, info.positions_start) != (postings, positions):
+            raise ValueError(f"the bytes of {term!r:.80} do not begin where those of the term before end")
+        postings, positions = postings + info.postings_bytes, positions + info.positions_bytes
+        infos += vint_bytes(info.doc_count) + vint_bytes(info.postings_bytes) + vint_bytes(info.positions_bytes)
+        steps += _step(before, term)
+        before = term
+        count += 1
     body = b""
-    if terms:
-        block = _infos(terms) + _steps(terms)
+    if count:
+        block = b"".join((vint_bytes(count), head, infos, steps))
         if len(block) > _MOST_BLOCK_BYTES:
-            raise ValueError(f"{len(terms)} terms of {len(block)} bytes are too many for one block")
+            raise ValueError(f"{count} terms of {len(block)} bytes are too many for one block")
         body = _U32.pack(len(block) + 1) + bytes((_PLAIN,)) + block
     body += _U32.pack(0)
-    return body + _FOOTER.pack(0, len(body), len(terms), _VERSION)
+    return body + _FOOTER.pack(0, len(body), count, _VERSION)
 
 
-def _infos(terms: Sequence[Term]) -> bytes:
-    first = terms[0][1]
-    encoded = [vint_bytes(len(terms)), vint_bytes(first.postings_start), vint_bytes(first.positions_start)]
-    postings, positions = first.postings_start, first.positions_start
-    for term, info in terms:
-        if (info.postings_start, info.positions_start) != (postings, positions):
-            raise ValueError(f"the bytes of {term!r} do not begin where those of the term before end")
-        postings, positions = postings + info.postings_bytes, positions + info.positions_bytes
-        encoded += (vint_bytes(info.doc_count), vint_bytes(info.postings_bytes), vint_bytes(info.positions_bytes))
-    return b"".join(encoded)
-
-
-def _steps(terms: Sequence[Term]) -> bytes:
-    steps = []
-    before = b""
-    for term, _ in terms:
-        both = enumerate(zip(before, term, strict=False))
-        kept = next((i for i, (left, right) in both if left != right), min(len(before), len(term)))
-        added = len(term) - kept
-        is_short = kept < 16 and added < 16
-        steps.append(bytes((kept | added << 4,)) if is_short else bytes((_LONG,)) + leb_bytes(kept) + leb_bytes(added))
-        steps.append(term[kept:])
-        before = term
-    return b"".join(steps)
+def _step(before: bytes, term: bytes) -> bytes:
+    both = enumerate(zip(before, term, strict=False))
+    kept = next((i for i, (left, right) in both if left != right), min(len(before), len(term)))
+    added = len(term) - kept
+    is_short = kept < 16 and added < 16
+    lengths = bytes((kept | added << 4,)) if is_short else bytes((_LONG,)) + leb_bytes(kept) + leb_bytes(added)
+    return lengths + term[kept:]
