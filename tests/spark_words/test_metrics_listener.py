@@ -342,15 +342,23 @@ def without_scope(numbers: dict[str, float]) -> dict[str, float]:
     return {re.sub(r'otel_scope_\w+="[^"]*",?', "", name).replace(",}", "}"): n for name, n in numbers.items()}
 
 
-def test_a_listener_made_twice_in_a_process_exports_each_number_once() -> None:
-    first, second = MetricsListener(), MetricsListener()
+@pytest.mark.parametrize("registry", [None, CollectorRegistry(), CollectorRegistry(auto_describe=True)])
+def test_a_listener_made_twice_in_a_process_exports_each_number_once(registry: CollectorRegistry | None) -> None:
+    first, second = MetricsListener(registry=registry), MetricsListener(registry=registry)
     try:
         first.onQueryProgress(progress(told(lag(versions=5))))
         second.onQueryProgress(progress(told(lag(versions=5))))
 
-        lines = generate_latest(REGISTRY).decode().splitlines()
-        ours = [line for line in lines if line.startswith("tablefeed_source_lag_versions{")]
-        assert ours == ['tablefeed_source_lag_versions{query="copy",table="s3://lake/orders"} 5.0']
+        lines = generate_latest(registry or REGISTRY).decode().splitlines()
+        ours = [
+            line
+            for line in lines
+            if line.startswith(("tablefeed_source_lag_versions{", "tablefeed_source_rows_total{"))
+        ]
+        assert ours == [
+            'tablefeed_source_lag_versions{query="copy",table="s3://lake/orders"} 5.0',
+            'tablefeed_source_rows_total{query="copy",table="s3://lake/orders"} 1.0',
+        ]
     finally:
         first.onQueryTerminated(terminated())
 

@@ -299,9 +299,18 @@ def _counts(report: BatchReport) -> Iterator[tuple[_Key, float]]:
 
 
 @cache
-def exported_board() -> Board:
-    """Gives the board of this process, exported where prometheus-client or opentelemetry-api is installed."""
+def exported_board(registry: CollectorRegistry | None = None, meter: Meter | None = None) -> Board:
+    """Gives the board of this process that `registry` and `meter` export: each number once for all listeners.
+
+    If neither is given, the board is exported where prometheus-client or opentelemetry-api is installed.
+    """
     board = Board()
+    if registry is not None:
+        export_to_prometheus(board, registry)
+    if meter is not None:
+        export_to_opentelemetry(board, meter)
+    if registry is not None or meter is not None:
+        return board
     try:
         from prometheus_client import REGISTRY
     except ImportError:

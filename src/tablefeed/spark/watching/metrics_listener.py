@@ -13,7 +13,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from tablefeed.feed.stream.lag import Lag
 from tablefeed.spark.explaining import explain
 from tablefeed.spark.watching.batch_report import BatchReports, query_label, seconds
-from tablefeed.spark.watching.metrics import Board, export_to_opentelemetry, export_to_prometheus, exported_board
+from tablefeed.spark.watching.metrics import exported_board
 from tablefeed.wording.log_lines import log_facts
 from tablefeed.wording.spark_errors import messages_in
 
@@ -54,11 +54,7 @@ class MetricsListener(StreamingQueryListener):
         self._reports = BatchReports(sinks, storage_options)
         self._labels: dict[str, str] = {}
         self._reported: set[str] = set()
-        self._board = exported_board() if registry is None and meter is None else Board()
-        if registry is not None:
-            export_to_prometheus(self._board, registry)
-        if meter is not None:
-            export_to_opentelemetry(self._board, meter)
+        self._board = exported_board(registry, meter)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Keeps the query's name, which the event of its end does not have."""
