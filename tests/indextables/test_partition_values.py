@@ -35,6 +35,9 @@ def refuse(reason: str) -> LogError:
         (pa.timestamp("us", "UTC"), "2024-01-02 03:04:05.000006", datetime(2024, 1, 2, 3, 4, 5, 6, UTC)),
         (pa.timestamp("us", "UTC"), "2024-01-02T03:04:05Z", datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)),
         (pa.timestamp("us", "UTC"), "1969-12-31T23:59:59.000006Z", datetime(1969, 12, 31, 23, 59, 59, 6, UTC)),
+        (pa.timestamp("us"), "1704164645000006", datetime(2024, 1, 2, 3, 4, 5, 6)),  # noqa: DTZ001 - it has no zone
+        (pa.timestamp("us"), "-1", datetime(1969, 12, 31, 23, 59, 59, 999_999)),  # noqa: DTZ001 - it has no zone
+        (pa.timestamp("us"), "2024-01-02 03:04:05", datetime(2024, 1, 2, 3, 4, 5)),  # noqa: DTZ001 - it has no zone
         (pa.decimal128(9, 2), "1.5", Decimal("1.50")),
     ],
 )
@@ -87,6 +90,8 @@ def test_a_column_that_an_add_does_not_name_is_null() -> None:
         (pa.bool_(), "1"),
         (pa.date32(), "2024-13-01"),
         (pa.timestamp("us", "UTC"), "yesterday"),
+        (pa.timestamp("us", "UTC"), "1704164645000006"),
+        (pa.timestamp("us"), "9" * 20),
         (pa.decimal128(4, 2), "1.234"),
     ],
 )
