@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from support.commits import a_write, already_applied, commit_files, committed, dead, faulty, raced, still
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_table, add, commit_path, live_paths, log_of, put
+from support.logs import a_table, add, commit_path, live_paths, log_of, metadata, protocol, put
 from tablefeed.errors import (
     CommitUnknownError,
     NotExclusiveError,
@@ -20,7 +23,8 @@ from tablefeed.errors import (
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.settled_put import LOST_ANSWER_RETRIES
 from tablefeed.model.outcome import AlreadyApplied, Committed
-from tablefeed.store import Content, Within
+from tablefeed.store import Content, LocalStore, Within
+from tablefeed.store.durable import Disk
 from tablefeed.store.memory import MemoryStore
 
 
@@ -124,6 +128,23 @@ def test_a_store_that_fails_is_asked_a_few_times_and_not_for_ever() -> None:
     assert len(waited) == LOST_ANSWER_RETRIES
     assert caught.value.version == 1
     assert isinstance(caught.value.__cause__, StoreError)
+
+
+class FullDisk(Disk):
+    def write(self, fd: int, data: memoryview) -> int:  # noqa: ARG002 - as Disk
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_local_disk_that_refused_a_commit_is_named_and_the_commit_is_known_not_to_be_there(tmp_path: Path) -> None:
+    put(LocalStore(str(tmp_path)), 0, [protocol(), metadata()])
+    full, healthy = log_of(LocalStore(str(tmp_path), disk=FullDisk())), log_of(LocalStore(str(tmp_path)))
+    known = healthy.load()
+    ours = a_write(healthy, known, "ours")
+
+    with pytest.raises(StoreError, match=r"Could not put .*: No space left on device"):
+        commit(full, known, ours, still())
+
+    assert commit(healthy, known, ours, still())[0] == committed(1)
 
 
 def test_a_commit_that_stands_is_told_though_the_store_fails_right_after_it() -> None:

@@ -34,6 +34,7 @@ from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.store import Entry
+from tablefeed.store.local import LocalStore
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +61,9 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
     Ours is not there where the log itself is gone, or where it did not follow its base and was deleted again.
 
     Raises CommitUnknownError where the outcome cannot be known, ConflictError where a first version was deleted again
-    because data files of it are gone, NotExclusiveError where the store cannot promise a single winner, and
-    StoreConfigError and UnsupportedFeatureError where the store did not send the put.
+    because data files of it are gone, NotExclusiveError where the store cannot promise a single winner,
+    StoreConfigError and UnsupportedFeatureError where the store did not send the put, and the error of a local disk
+    that refused it.
     """
     log, failure, may_be_there = put.log, None, False
     for attempt in range(LOST_ANSWER_RETRIES):
@@ -83,12 +85,22 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
             failure, may_be_there = error, True
             logger.warning("unsettled table=%s version=%d attempt=%d: %s", log.url, put.version, attempt, error)
             around.sleep(around.uniform() * 0.1 * 2**attempt)
+    if failure is not None and isinstance(log.store, LocalStore) and not _may_be_there(put):
+        raise failure
     raise CommitUnknownError(
         f"The store failed while version {put.version} of {log.url} was put, so it is not known whether the commit "
         f"succeeded. Run the same batch again: what was committed is not written twice. The store said: {failure}",
         url=log.url,
         version=put.version,
     ) from failure
+
+
+def _may_be_there(put: Put) -> bool:
+    """Whether the commit may be in the log of a local disk, where no put arrives late."""
+    try:
+        return put.is_ours()
+    except TablefeedError:
+        return True
 
 
 def _succeeded(put: Put, around: Surroundings) -> Entry | None:
