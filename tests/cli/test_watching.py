@@ -70,6 +70,20 @@ def test_tail_gives_the_changed_rows_with_their_types(orders: Path) -> None:
     )
 
 
+def test_rows_have_a_header_again_after_their_columns_changed(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    with ended(started("tail", tmp_path, "--from", "0", "-n", "3", "--rows", "--where", "id < 9")) as process:
+        assert process.stdout is not None
+        first = [process.stdout.readline() for _ in range(2)]
+        tablefeed.append(tmp_path, pa.table({"id": [2]}))
+        second = process.stdout.readline()
+        tablefeed.append(tmp_path, pa.table({"id": [3], "name": ["n"]}), merge_schema=True)
+        third = process.stdout.read().splitlines()
+
+    assert (first[0].split()[:2], second.split()[0]) == ([b"id", b"_change_type"], b"2")
+    assert [line.split()[:2] for line in third] == [[b"id", b"name"], [b"3", b"n"]]
+
+
 def test_rows_of_a_table_that_records_no_changes_are_computed_and_have_one_header(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1, 2]}))
     tablefeed.delete(tmp_path, "id = 1")

@@ -85,7 +85,7 @@ class _ChangedRows:
 
     def __init__(self, table: str, asked: dict[str, Any]) -> None:  # Any: arguments of `changes`
         self._table, self._asked = table, asked
-        self._has_header = False
+        self._header = list[str]()
 
     def write(self, commit: Commit, *, as_json: bool) -> None:
         """Prints the rows of `commit`."""
@@ -95,9 +95,9 @@ class _ChangedRows:
                     print_json(row)
                 continue
             rows = [tuple(row.values()) for row in values(batch)]
-            for line in aligned(batch.schema.names, rows)[1 if self._has_header else 0 :]:
+            for line in aligned(batch.schema.names, rows)[self._header == batch.schema.names :]:
                 typer.echo(line)
-            self._has_header = True
+            self._header = batch.schema.names
 
     def _batches(self, version: int) -> Iterator[Any]:  # Any: pyarrow has no types
         asked: dict[str, Any] = {"start_version": version, "end_version": version, **self._asked}
