@@ -180,12 +180,18 @@ def _check(rows: pa.Table, bundle: Bundle, file: SplitFile, layout: SplitLayout)
         ) from error
     read = pa.Table.from_batches(batches, layout.schema)
     for column, given, found in zip(layout.schema, rows.columns, read.columns, strict=True):
+        if given.equals(found):
+            continue
         words = _json_words if layout.indexing.of(column.name) is Indexed.JSON else _words
-        if not given.equals(found) and words(given) != words(found):
+        pairs = enumerate(zip(words(given), words(found), strict=True))
+        changed = next((row for row, (one, other) in pairs if one != other), None)
+        if changed is not None:
+            before, after = (column_of[changed].as_py() for column_of in (given, found))
             raise InvalidRowsError(
-                f"A split of {TABLE} would change the column {column.name}, {column.type}: inside structs, "
-                "arrays, maps and JSON a text that looks like a timestamp is rewritten. Nothing of this write was "
-                "committed: change the text, or store it in a column of its own.",
+                f"A split of {TABLE} would change the column {column.name}, {column.type}: row {changed} of the split, "
+                f"{before!r:.100}, would be read as {after!r:.100}. Inside structs, arrays, maps and JSON a text that "
+                "looks like a timestamp is rewritten, and in JSON a whole number of more than 64 bits. Nothing of this "
+                "write was committed: change the value, or store it in a column of its own.",
             )
 
 
