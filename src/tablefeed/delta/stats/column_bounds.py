@@ -270,6 +270,9 @@ def _loosened(micros: int | None, by_us: int) -> int | None:
 _SHORTEST_CUT_BYTES = 16
 """Shorter texts are not cut by any known writer. Iceberg, whose bounds come with a converted table, cuts at 16
 characters, Delta-Spark at 32 characters, Parquet at 64 bytes."""
+_LOW_TIE_BREAKER = "\ufffd"
+"""The end of a maximum that earlier versions of Delta-Spark cut, at the length that a setting says. Characters of four
+bytes are greater."""
 
 
 def valid_text(value: Any) -> str | None:
@@ -285,7 +288,7 @@ def valid_text(value: Any) -> str | None:
 
 def _text_maximum(value: Any) -> str | None:
     whole = valid_text(value)
-    if whole is None or len(whole.encode()) < _SHORTEST_CUT_BYTES:
+    if whole is None or (len(whole.encode()) < _SHORTEST_CUT_BYTES and not whole.endswith(_LOW_TIE_BREAKER)):
         return whole
     # The text may be cut, and its last character may be one that the writer put there to exceed the rest. Without it,
     # the next larger text of that length exceeds every value that begins so. Java may cut inside a surrogate pair, and
