@@ -190,6 +190,20 @@ def test_replacing_or_deleting_a_file_takes_hadoops_checksum_of_it_along(tmp_pat
     assert sorted(p.name for p in tmp_path.iterdir()) == [".c.crc", "a", "c"]
 
 
+def test_a_new_file_does_not_get_hadoops_checksum_of_one_that_was_deleted_without_it(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    for name in ("a", "b", "taken"):
+        (tmp_path / f".{name}.crc").write_bytes(b"sum")
+    (tmp_path / "taken").write_bytes(b"x")
+
+    store.put_if_absent("a", b"y")
+    store.put_if_absent("taken", b"y")
+    with store.publish("b") as file:
+        file.write(b"y")
+
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".taken.crc", "a", "b", "taken"]
+
+
 def test_a_table_that_was_removed_and_made_anew_is_written_again(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path / "t"))
     store.put_if_absent("log/0", b"x")
