@@ -87,6 +87,19 @@ def test_a_null_of_a_table_of_one_column_comes_back(shape: str, tmp_path: Path) 
     assert tablefeed.open_table(tmp_path / "new").to_arrow()["a"].to_pylist() == ["x", None, ""]
 
 
+@pytest.mark.parametrize("shape", ["csv", "jsonl"])
+def test_the_nulls_of_a_void_column_come_back(shape: str, tmp_path: Path) -> None:
+    tablefeed.create(tmp_path, pa.schema([("id", pa.int64()), ("v", pa.string())]))
+    log_file = tmp_path / "_delta_log" / f"{0:020d}.json"
+    log_file.write_text(log_file.read_text().replace("string", "void"))
+    log_file.with_suffix(".crc").unlink()
+    data = {"csv": b"id,v\n9,\n", "jsonl": b'{"id":9,"v":null}\n'}[shape]
+
+    assert run("append", tmp_path, "-", "--format", shape, data=data).code == 0
+
+    assert run("cat", tmp_path, "--format", shape).out.encode().endswith(data.splitlines()[-1] + b"\n")
+
+
 def test_several_files_make_one_commit(orders: Path, tmp_path: Path) -> None:
     for number in (7, 8):
         (tmp_path / f"{number}.csv").write_text(f"id,name,day\n{number},x,2026-01-01\n")

@@ -217,6 +217,8 @@ def from_texts(texts: Any, kind: pa.DataType, name: str) -> Any:  # Any: pyarrow
     is_a = pa.types
     if is_a.is_nested(kind):
         return array_of([None if text is None else read_json(text) for text in texts.to_pylist()], kind, name)
+    if is_a.is_null(kind):
+        return pa.array(texts.to_pylist(), kind)
     if is_a.is_binary(kind):
         values = [None if text is None else base64.b64decode(text, validate=True) for text in texts.to_pylist()]
         return pa.array(values, kind)
