@@ -114,9 +114,10 @@ class CheckpointParquet:
             raise ValueError(f"it has {found} rows, but its footer says {metadata.num_rows}")
 
     def _rows_that_fit(self, groups: Sequence[int], columns: Sequence[str] | None) -> int:
-        """How many rows of `groups` take about `_BATCH_BYTES`, at most `_BATCH_ROWS`. Rows without an action take none.
+        """How many rows take about `_BATCH_BYTES`, by the mean of all `groups` and by that of each large one.
 
-        Statistics of many columns take kilobytes for each file. A text in a dictionary counts once.
+        Statistics of many columns take kilobytes for each file. A text in a dictionary counts once. There is a least
+        number, because a damaged footer may say any size.
         """
         metadata, schema = self._file.metadata, self._leaves()
         paths = [f"{schema.column(i).path}." for i in range(len(schema))]
@@ -127,9 +128,10 @@ class CheckpointParquet:
         sizes: list[int] = [sum(chunk.total_uncompressed_size for chunk in of_group) for of_group in chunks]
         if sum(sizes) <= _BATCH_BYTES:
             return _BATCH_ROWS
-        actions = [max(map(_values_in, of_group)) for of_group in chunks]
-        fitting = (_BATCH_BYTES * count // max(1, size) for count, size in zip(actions, sizes, strict=True))
-        return max(1, min(_BATCH_ROWS, *fitting))
+        actions = [max(map(_values_in, of_group)) for of_group in chunks]  # rows of other actions take no bytes
+        large = [pair for pair in zip(actions, sizes, strict=True) if pair[1] > _BATCH_BYTES]
+        fitting = (_BATCH_BYTES * count // size for count, size in [(sum(actions), sum(sizes)), *large])
+        return max(_FEWEST_ROWS, min(_BATCH_ROWS, *fitting))
 
     def _groups_with(self, kinds: Iterable[str]) -> list[int]:
         """The row groups of which the footer does not show that each member of `kinds` is null in all rows.
@@ -206,7 +208,7 @@ _REMOVE_WIRE: Mapping[str, str] = {
     name: fields.REMOVE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.REMOVE_FIELDS and name != "stats"
 }
 _VECTOR_WIRE = fields.DELETION_VECTOR_FIELDS
-_BATCH_ROWS, _BATCH_BYTES = 64 << 10, 16 << 20  # bound the memory; larger batches are not faster
+_FEWEST_ROWS, _BATCH_ROWS, _BATCH_BYTES = 1 << 10, 64 << 10, 16 << 20  # larger batches are not faster
 _WHOLE_CHUNK_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
 """Row groups up to this size are read by one request for each column. The columns of larger ones are read in pieces:
 some writers put all files of a table into one row group."""
