@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -101,6 +102,21 @@ class Library:
             None,
         )
         return Searched(self._java, self._cache.createSplitSearcher(path.as_uri(), metadata))
+
+    def made(self, folder: Path, field: str, objects: Iterable[str]) -> bytes:
+        """A split of the library's own making: a document for each of these JSON objects, under the field `field`."""
+        options = self._java.core.JsonObjectOptions.full()
+        builder = self._java.core.SchemaBuilder()
+        builder.addJsonField(field, options)
+        index = self._java.core.Index(builder.build(), str(folder / "index"), False)  # noqa: FBT003 - it is Java's
+        writer = index.writer(50_000_000, 1)
+        for each in objects:
+            writer.addJson(f'{{"{field}": {each}}}')
+        writer.commit()
+        path = folder / f"{uuid.uuid4()}.split"
+        config = self._java.split.merge.QuickwitSplit.SplitConfig("index", "source", "node")
+        self._java.split.merge.QuickwitSplit.convertIndexFromPath(str(folder / "index"), str(path), config)
+        return path.read_bytes()
 
     def merged(self, splits: Iterable[Path], into: Path) -> Searched:
         """The split that the library merges them to, open. Fails where it leaves one out."""

@@ -285,6 +285,20 @@ def test_a_merge_takes_fields_by_their_place_so_ours_have_the_places_of_the_othe
     assert [merged.term("a", value) for value in ("a1", "a2", "b1", "b2")] == [1, 2, 0, 0]
 
 
+@pytest.mark.parametrize("count", [1, 100])
+def test_floats_in_a_split_of_the_library_are_those_whose_texts_its_row_writer_gave(
+    library: Library, tmp_path: Path, count: int
+) -> None:
+    texts = ["0.1", "-2.7182817", "3.4028235E38", "1.4E-45", "1.6777216E7"]  # as Java writes floats
+    kind = pa.struct([("a", pa.float32()), ("l", pa.list_(pa.float32()))])
+
+    split = library.made(tmp_path, "c", [f'{{"a": {text}, "l": [{text}]}}' for text in texts] * count)
+
+    floats = pa.array([float(text) for text in texts] * count, pa.float32()).to_pylist()
+    found = read(split, pa.schema([("c", kind)])).column("c").to_pylist()
+    assert sorted(map(repr, found)) == sorted(repr({"a": each, "l": [each]}) for each in floats)
+
+
 def left_out(theirs: Table) -> set[str]:
     return set(theirs.partition_by).difference(field["name"] for field in theirs.index)
 
