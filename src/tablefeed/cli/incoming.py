@@ -172,9 +172,9 @@ def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterato
     import pyarrow as pa
     from pyarrow import csv
 
-    data = pa.BufferReader(stream.read())
+    data = pa.py_buffer(stream.read())
     parse = csv.ParseOptions(newlines_in_values=True)
-    names = csv.open_csv(data, parse_options=parse).schema.names
+    names = csv.open_csv(pa.BufferReader(data), parse_options=parse).schema.names
     _check_names(names)
     parse.ignore_empty_lines = len(names) > 1  # null in a file of one column
     types = {name: kind for name in names if (kind := _known_type(name, known)) is not None}
@@ -186,8 +186,8 @@ def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterato
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        data.seek(0)
-        return csv.read_csv(data, parse_options=parse, convert_options=convert)
+        # A reader of its own: the threads of the one before may still read ahead.
+        return csv.read_csv(pa.BufferReader(data), parse_options=parse, convert_options=convert)
 
     found = read()
     infinite = {field.name: field.type for field in found.schema if _has_infinity(found[field.name])}
