@@ -153,7 +153,8 @@ def _compared(
     if DIFFERENCE in schema.names:
         raise SchemaMismatchError(
             f"{left.snapshot.url} and {right.snapshot.url} have a column {DIFFERENCE!r}. The column of that name in "
-            "the result says on which side a row is. Compare only the other columns: name them."
+            "the result says on which side a row is. Compare only the other columns: name them.",
+            url=left.snapshot.url,
         )
     filters = [checked_filter(condition, side.snapshot.arrow_schema, url=side.snapshot.url) for side in (left, right)]
     same = left.keys() & right.keys() if _shares_files(left.snapshot, right.snapshot) else set[str]()
