@@ -214,6 +214,14 @@ def test_a_file_that_fails_halfway_is_not_there(orders: Path, tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["o.csv"]
 
 
+def test_an_output_keeps_its_permissions(orders: Path, tmp_path: Path) -> None:
+    (tmp_path / "o.csv").touch(mode=0o600)
+
+    assert run("cat", orders, "-o", tmp_path / "o.csv").code == 0
+
+    assert (tmp_path / "o.csv").stat().st_mode & 0o777 == 0o600
+
+
 def test_an_output_that_is_a_link_stays_one(orders: Path, tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to(tmp_path / "o.csv")
 

@@ -134,6 +134,8 @@ def whole_file(output: Path) -> Iterator[IO[bytes]]:
     beside = target.with_name(f".tablefeed.{os.getpid()}.tmp") if is_renamed else target
     try:
         with beside.open("xb" if is_renamed else "wb") as stream:
+            if is_renamed and target.exists():
+                beside.chmod(target.stat().st_mode)
             yield stream
         if is_renamed:
             beside.replace(target)
