@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import resource
 import subprocess
 import sys
 import tomllib
@@ -22,16 +21,13 @@ from tablefeed.cli.main import main
 _HEAVY = ("pyarrow", "pyspark", "fsspec", "rich", "typer", "orjson")
 
 
-def test_help_imports_nothing_heavy_and_takes_less_than_150_ms() -> None:
+def test_help_imports_nothing_heavy() -> None:
     command = [sys.executable, "-X", "importtime", "-m", "tablefeed", "--help"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
 
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
     assert done.stdout == overview()
     assert not imported & set(_HEAVY)
-    assert (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime) < 0.150
 
 
 def test_the_help_of_typer_is_the_same() -> None:
