@@ -166,6 +166,17 @@ def test_csv_has_nested_values_as_json(tmp_path: Path) -> None:
     assert text.splitlines()[-1] == "," * 7  # null; an empty text is ""
 
 
+def test_csv_has_times_without_quotes(tmp_path: Path) -> None:
+    tablefeed.append(
+        tmp_path, pa.table({"at": pa.array([0, None], pa.timestamp("us")), "day": pa.array([0, 1], pa.date32())})
+    )
+
+    assert run("cat", tmp_path, "--format", "csv").out.splitlines()[1:] == [
+        "1970-01-01 00:00:00.000000,1970-01-01",
+        ",1970-01-02",
+    ]
+
+
 def test_a_table_on_a_terminal_cannot_move_its_cursor(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"a": ["\x1b[2J", "x" * 100]}))
 

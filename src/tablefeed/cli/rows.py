@@ -234,33 +234,30 @@ def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[by
     import pyarrow as pa
     from pyarrow import csv
 
-    flat = pa.schema([(field.name, pa.string() if _is_text_in_csv(field.type) else field.type) for field in schema])
-    with csv.CSVWriter(sink, flat) as writer:
-        for batch in batches:
-            columns = [_csv_texts(column) if _is_text_in_csv(column.type) else column for column in batch.columns]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=flat))
+    header = csv.WriteOptions(include_header=True)
+    for batch in batches:
+        csv.write_csv(
+            pa.RecordBatch.from_arrays(list(map(_csv_column, batch.columns)), names=schema.names), sink, header
+        )
+        header = csv.WriteOptions(include_header=False)
+    if header.include_header:
+        csv.write_csv(pa.table([pa.array([], pa.string())] * len(schema), names=schema.names), sink, header)
 
 
-def _is_text_in_csv(kind: pa.DataType) -> bool:
-    """Whether pyarrow's writer does not know `kind`, or writes some of its values wrongly."""
-    import pyarrow as pa
-
-    is_a = pa.types
-    return bool(is_a.is_nested(kind) or is_a.is_binary(kind) or is_a.is_large_binary(kind) or is_a.is_temporal(kind))
-
-
-def _csv_texts(column: pa.Array) -> pa.Array:
-    """Nested values as JSON; bytes as base64, and times, without quotes."""
+def _csv_column(column: pa.Array) -> pa.Array:
+    """Nested values as JSON; bytes as base64, and times that Arrow writes wrongly as in JSON, without quotes."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    if pa.types.is_temporal(column.type):
+    is_a, kind = pa.types, column.type
+    if is_a.is_temporal(kind):
         days = column.cast(pa.date32()).cast(pa.int32())
         if pc.all(pc.and_(pc.greater_equal(days, _FIRST_DAY), pc.less_equal(days, _LAST_DAY))).as_py() is not False:
-            return column.cast(pa.string())
-    is_nested = pa.types.is_nested(column.type)
+            return column
+    elif not (is_a.is_nested(kind) or is_a.is_binary(kind) or is_a.is_large_binary(kind)):
+        return column
     texts = (None if value is None else json_line(value) for value in _column(column))
-    return pa.array((text if text is None or is_nested else text.strip('"') for text in texts), pa.string())
+    return pa.array((text if text is None or is_a.is_nested(kind) else text.strip('"') for text in texts), pa.string())
 
 
 def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
