@@ -39,7 +39,8 @@ supports it. An existing table keeps its own properties, as with Delta-Spark's w
 that the property cannot have, are refused.
 
 On a write, `{TYPEMAP_PREFIX}<column>` says how a string column is indexed in the IndexTables
-table that the write creates: `string`, as one term, which is the default, or `text`, `json` or `ip`.
+table that the write creates, or in one that never had rows: `string`, as one term, which is the default, or `text`,
+`json` or `ip`.
 
 `{STORAGE_PREFIX}allow_absolute_paths` does not go to the store. It says which files outside the table's folder may be
 opened. `true`: all that the log names. `false`: none. Unset: files with an absolute path of the table's own scheme, as

@@ -66,14 +66,15 @@ def append(
 
     `data` is a pyarrow Table, RecordBatch or RecordBatchReader, an object with `__arrow_c_stream__`, or a non-empty
     iterable of record batches; it is read once, batch by batch. `table_format` is the format of a new table, Delta by
-    default; if given, an existing table must have it. `index_as` says how a new IndexTables table indexes columns of
-    strings: "string" (as one term; the default), "text", "json" or "ip". With `app_id` and `txn_version` the rows are
-    committed once: where the table records that application at that version or a later one, nothing is written and
-    AlreadyApplied is returned. For a later one, `txn_version_collision` decides whether that is also a warning or, with
-    "fail", a CommitError. Mode "overwrite" replaces all rows in the same version. With `replace_where` it replaces the
-    rows for which this predicate is true, which it must be for all rows of `data`. With `partition_overwrite_mode`
-    "dynamic" it replaces the partitions that `data` has rows for. `properties` are a new table's. `cluster_by` are the
-    columns, such as "id" and "place.city", by which other writers cluster a new table; an existing one must have them.
+    default; if given, an existing table must have it. `index_as` says how an IndexTables table that is new or never had
+    rows indexes columns of strings: "string" (as one term; the default), "text", "json" or "ip". With `app_id` and
+    `txn_version` the rows are committed once: where the table records that application at that version or a later one,
+    nothing is written and AlreadyApplied is returned. For a later one, `txn_version_collision` decides whether that is
+    also a warning or, with "fail", a CommitError. Mode "overwrite" replaces all rows in the same version. With
+    `replace_where` it replaces the rows for which this predicate is true, which it must be for all rows of `data`. With
+    `partition_overwrite_mode` "dynamic" it replaces the partitions that `data` has rows for. `properties` are a new
+    table's. `cluster_by` are the columns, such as "id" and "place.city", by which other writers cluster a new table; an
+    existing one must have them.
 
     Values are cast to the table's types as by Spark's store assignment: "ansi"; "strict", which allows only casts that
     lose nothing; or "legacy", which wraps numbers and makes other values that do not fit null. `time_zone` is the zone
