@@ -67,8 +67,8 @@ class Copies:
         if absent:
             raise CommitError(
                 f"{len(absent)} of {len(files)} copied files are not at {self._target.url} on this machine, such "
-                f"as {absent[0]}. A task copied them to the disk of another machine. Nothing was committed. "
-                "Copy to an object store or a shared disk, or without Spark: tablefeed.replicate.",
+                f"as {absent[0]}. A task copied them to the disk of another machine, or they were deleted since. "
+                "Nothing was committed. Copy to an object store or a shared disk, or call tablefeed.replicate.",
                 url=self._target.url,
             )
 

@@ -35,7 +35,7 @@ _MANY = 32
 """A node with more edges than this also has an index of 256 bytes."""
 
 _MOST_NODES = 1024
-"""How many decoded nodes are kept. The nodes of the last bytes of numbers, which are large, are met again and again."""
+"""How many decoded nodes are kept. Large nodes, such as those of the last byte of a number, are met again and again."""
 
 _Edge = tuple[int, int, int]
 """The edge's byte, what it adds to the number, and the address of the node that it leads to."""
@@ -57,7 +57,7 @@ Term = tuple[bytes, TermInfo]
 
 
 def decode_fst(data: bytes) -> Iterator[Term]:
-    """Yield the terms of a dictionary, sorted by their bytes. Memory does not depend on how many there are.
+    """Yields the terms of a dictionary, sorted by their bytes. Memory does not depend on the number of terms.
 
     Raises DamagedSplitError where the bytes are no valid dictionary, UnsupportedSplitError for an unknown version.
     """
@@ -70,7 +70,7 @@ def decode_fst(data: bytes) -> Iterator[Term]:
             raise DamagedSplitError("has a term dictionary whose infos are longer than itself")
         for term, info in zip_longest(_keys(data[:begin]), _infos(data[begin : begin + infos_bytes])):
             if term is None or info is None:
-                raise DamagedSplitError("has a term dictionary with another number of terms than of infos")
+                raise DamagedSplitError("has a term dictionary whose number of terms is not that of its infos")
             yield term, info
 
 

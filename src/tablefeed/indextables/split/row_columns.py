@@ -145,11 +145,11 @@ def _floats(ordered: pa.UInt64Array) -> pa.FloatArray:
 
 
 def _nearest_floats(ordered: pa.UInt64Array) -> pa.FloatArray:
-    # One writer stores a float inside another value by its shortest text, as in JSON, which is another double.
+    # One writer stores a float inside another value as its shortest text in JSON, which is another double.
     numbers = doubles(ordered)
     floats = numbers.cast(pa.float32())
     if not pc.all(pc.or_(pc.invert(pc.is_inf(floats)), pc.is_inf(numbers))).as_py():
-        raise UnfitValueError("it is greater than a float")
+        raise UnfitValueError("it does not fit in a float")
     return floats
 
 

@@ -148,10 +148,10 @@ def _double(value: Any) -> float:
 
 
 def _single(value: Any) -> float:
-    """The double to round to a float: one writer stores a float's shortest text, which is another double."""
+    """Gives the double to round to a float. One writer stores the shortest text of a float, which is another double."""
     number = _double(value)
     if math.isinf(pa.scalar(number, pa.float32()).as_py()) and not math.isinf(number):
-        raise UnfitValueError(f"{number} is greater than a float")
+        raise UnfitValueError(f"{number} does not fit in a float")
     return number
 
 
