@@ -36,7 +36,7 @@ def test_tasks_copy_the_files_of_a_commit_and_name_one_that_is_gone(session: Spa
     (tmp_path / "source" / lost).unlink()
     with pytest.raises(DataFileError, match=lost) as caught:
         tablefeed.spark.replicate(session, f"{source}/", target)
-    # As the store says it, without what may be credentials.
+    # The URL that the store shows, which has no credentials.
     assert isinstance(caught.value.__cause__, StoreError)
     assert caught.value.__cause__.url == source
     assert tablefeed.open_table(target).version == 1

@@ -64,7 +64,7 @@ class LostLinkAnswer(Disk):
 
 
 class EmptiedMeanwhile(Disk):
-    """Finds the name taken; by the answer, somebody has emptied the folder."""
+    """Finds the name taken. Somebody empties the folder before the answer."""
 
     def link(self, source: str, target: str, *, folder: int) -> None:
         os.unlink(source, dir_fd=folder)

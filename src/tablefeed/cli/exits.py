@@ -23,7 +23,7 @@ DEFECT = 70
 """An error that nobody expected (EX_SOFTWARE of sysexits.h)."""
 INTERRUPTED = 130
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the system says where stdout is a file that cannot grow."""
+"""The error numbers of a write to a file that cannot grow, such as stdout on a full disk."""
 BROKEN_PIPE = 141
 """The reader of the output closed it, as `head` does. A shell reports the same for a process that SIGPIPE ends."""
 

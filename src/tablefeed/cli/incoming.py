@@ -176,7 +176,7 @@ def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterato
     parse = csv.ParseOptions(newlines_in_values=True)
     names = csv.open_csv(pa.BufferReader(data), parse_options=parse).schema.names
     _check_names(names)
-    parse.ignore_empty_lines = len(names) > 1  # null in a file of one column
+    parse.ignore_empty_lines = len(names) > 1  # in a file of one column an empty line is a null
     types = {name: kind for name in names if (kind := _known_type(name, known)) is not None}
 
     def read() -> pa.Table:

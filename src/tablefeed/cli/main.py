@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Opens what the caller has closed, as `2>&-` does: else the next file would get the number of the stream."""
+    """Opens the null device for each stream that the caller closed, as by `2>&-`: else another file gets its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends

@@ -31,7 +31,7 @@ _ROWS_OF_A_GROUP = 1 << 20
 """Rows in a row group of Parquet."""
 _BYTES_OF_A_GROUP = 128 << 20
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - date(1970, 1, 1).toordinal() for day in (date.min, date.max))
-"""Of the years whose texts Arrow writes as SQL does, as days since 1970."""
+"""The first and the last day, since 1970, of the years 1 to 9999. Arrow writes their dates and times as SQL does."""
 
 
 class RowFormat(StrEnum):
@@ -130,7 +130,7 @@ def whole_file(output: Path) -> Iterator[IO[bytes]]:
     Gives `output` itself where it is a pipe or a device: renaming would replace it.
     """
     is_renamed = output.is_file() or not output.exists()
-    target = output.resolve() if is_renamed else output  # of a link, what it points to
+    target = output.resolve() if is_renamed else output  # follows a link
     beside = target.with_name(f".tablefeed.{os.getpid()}.tmp") if is_renamed else target
     try:
         with beside.open("xb" if is_renamed else "wb") as stream:
@@ -154,7 +154,7 @@ def whole_file(output: Path) -> Iterator[IO[bytes]]:
 def values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Gives rows as Python values. A date or time that Python does not have is a text.
 
-    A map is a dict; where its keys are no keys of a dict, or one of them is there twice, it is pairs.
+    A map is a dict. Where its keys cannot be keys of a dict, or a key is there twice, it is a list of pairs.
     """
     return [dict(zip(batch.schema.names, row, strict=True)) for row in _tuples(batch)]
 
@@ -245,7 +245,7 @@ def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[by
 
 
 def _csv_column(column: pa.Array) -> pa.Array:
-    """Nested values as JSON; bytes as base64, and times that Arrow writes wrongly as in JSON, without quotes."""
+    """Gives nested values as JSON and bytes as base64. Times that Arrow writes wrongly are the texts that JSON has."""
     import pyarrow as pa
     from pyarrow import compute as pc
 

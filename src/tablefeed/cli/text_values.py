@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LEAST_INFINITE = {32: 2**128 - 2**103, 64: 2**1024 - 2**970}
 """The least number that floats of so many bits round to infinity."""
 _MOST_DIGITS = 20
-"""Of a whole number: no type of a table holds one with more."""
+"""The most digits of a whole number: no type of a table holds one with more."""
 _FAR = r"^[+-][0-9]{4,7}-"
 """How a date or time begins that is outside of the years 0 to 9999."""
 

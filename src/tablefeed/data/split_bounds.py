@@ -6,8 +6,8 @@ the least one, and its reader then misses rows above the cut text (`=`, `IN`, `>
 greatest value is replaced by the next one, so that the bound is above all texts with that beginning.
 
 IndexTables from 0.5.5 on compares two texts as numbers if both look like numbers. So a bound of a column of texts never
-looks like a number. Of timestamps it takes a bound up to `_FIRST_MICROS` for milliseconds or seconds. So a column with
-such a bound gets none.
+looks like a number. IndexTables reads the bound of a timestamp up to `_FIRST_MICROS` as milliseconds or seconds. So a
+column with such a bound gets no bounds.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _MOST_CHARACTERS = 32
 _FIRST_SURROGATE, _BEFORE_SURROGATES = "\ud800", "\ud7ff"
 """From this character on, Java's order of texts (by UTF-16) differs from the order by characters."""
 _FIRST_MICROS = 10**15
-"""A moment in September 2001."""
+"""2001-09-09 01:46:40 UTC, in microseconds."""
 _NO_NUMBER = "~"
-"""It is in no number, and above all characters of numbers."""
+"""A character that no number has. It is above all characters of numbers."""
 
 
 def bounds(rows: pa.Table, *, whole: Collection[str] = ()) -> tuple[dict[str, str], dict[str, str]]:

@@ -52,7 +52,7 @@ class Folder:
         self.fd, self._disk = fd, disk
 
     def close(self) -> None:
-        """Closes the directory; again does nothing: by then another file may have its number."""
+        """Closes the directory. A second call does nothing, because another file may have the number by then."""
         fd, self.fd = self.fd, _CLOSED
         if fd != _CLOSED:
             os.close(fd)

@@ -311,7 +311,7 @@ class LocalStore:
         if within is not None:
             within.check()
         ours, base_name = folder.identity(temporary), os.path.basename(name)
-        # One may be left of a file that was deleted without it, as by `rm _delta_log/*`.
+        # A checksum may be left of a file that was deleted without it, as by `rm _delta_log/*`.
         folder.abandon(_checksum_name(base_name))
         created = self._link(folder, temporary, base_name)
         if created:

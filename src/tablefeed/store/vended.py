@@ -104,7 +104,7 @@ class VendedStore:
 
     @property
     def url(self) -> str:
-        """The location of the table's files. Nobody is asked: errors name it, and the catalog may not answer."""
+        """The location of the table's files. Asks no catalog: errors name it, and the catalog may not answer."""
         address = parse_address(self.table.location)
         return os.path.normpath(address.location) if address.scheme == "file" else shown(address.location)
 

@@ -27,7 +27,7 @@ def call(c: Call, name: str) -> Term:
     counts, make = known
     if len(c.arguments) not in counts:
         raise c.refuse(f"{name} is not evaluated with {len(c.arguments)} arguments")
-    return replace(make(c), literal=None)  # what a function gives is no literal, also where that is one: INT(5)
+    return replace(make(c), literal=None)  # INT(5) is no literal, though 5 is one
 
 
 def _nullif(c: Call) -> Term:

@@ -58,7 +58,10 @@ _SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _settled(operator: str, left: Term, right: Term) -> Term | None:
-    """A whole number beside a literal that is beyond every bigint: Spark does not look at it, so null has no part."""
+    """Orders a whole number against a literal beyond every bigint; None for other comparisons.
+
+    Spark does not look at the number, so the result is the same for null.
+    """
     if right.type in kinds.INTEGRALS:
         left, right, operator = right, left, _SWAPPED.get(operator, operator)
     literal = right.literal
@@ -187,7 +190,7 @@ def extreme(c: Call, name: str) -> Term:
     """GREATEST and LEAST, which ignore nulls."""
     terms = _chosen(c, c.arguments)
     kind = terms[0].type
-    # DuckDB keeps the sign of -0.0 among doubles alone.
+    # Only among doubles DuckDB keeps the sign of -0.0.
     one, whole = ("{}::DOUBLE", "{}::FLOAT") if kind == kinds.FLOAT else ("{}", "{}")
     return loose(kind, terms, whole.format(f"{name}({', '.join(one for _ in terms)})"))
 

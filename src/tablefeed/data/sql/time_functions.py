@@ -37,7 +37,7 @@ def _make_timestamp(c: Call) -> Term:
 
 
 def _unix_timestamp(c: Call) -> Term:
-    """Gives whole seconds, unlike unix_seconds rounded towards 1970. A text is not read as CAST reads it."""
+    """Gives whole seconds, unlike unix_seconds rounded towards 1970. Spark does not read a text as CAST does."""
     if c.arguments and c.arguments[0].type == STRING:
         raise c.refuse("of a text it is not evaluated here: cast it to a timestamp")
     return c.strict(LONG, [c.argument(0, "t") if c.arguments else _now(c)], "({} // 1000000)")

@@ -268,11 +268,11 @@ def _loosened(micros: int | None, by_us: int) -> int | None:
 # --- texts ---------------------------------------------------------------------------------------------------------
 
 _SHORTEST_CUT_BYTES = 16
-"""Shorter texts are not cut by any known writer. Iceberg, whose bounds come with a converted table, cuts at 16
+"""No known writer cuts shorter texts by default. Iceberg, whose bounds come with a converted table, cuts at 16
 characters, Delta-Spark at 32 characters, Parquet at 64 bytes."""
 _LOW_TIE_BREAKER = "\ufffd"
-"""The end of a maximum that earlier versions of Delta-Spark cut, at the length that a setting says. Characters of four
-bytes are greater."""
+"""The end of a maximum that earlier versions of Delta-Spark cut, at any length that a setting says. Characters of four
+bytes are greater than it."""
 
 
 def valid_text(value: Any) -> str | None:

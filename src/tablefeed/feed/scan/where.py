@@ -69,7 +69,7 @@ def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str)
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise refuse("is no predicate that can be read; a name that is a word of SQL needs backticks") from error
     if any(token.token_type == TokenType.PLUS for token in tokens):
-        # Before a value, where Spark makes a number of a text, sqlglot drops it.
+        # sqlglot drops a plus sign before a value. Spark makes a number of a text there.
         raise refuse("has a plus sign")
     if len(found) != 1 or found[0] is None:
         raise refuse("is not one predicate")

@@ -232,7 +232,7 @@ def _checkpoint(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
 def keep(kept: OrderedDict[tuple[str, str], int], key: tuple[str, str], number: int) -> None:
     """Keeps `number` in `kept`, and drops the tables that were kept the longest ago.
 
-    Several threads may do so at once: between any two of these calls another one may drop a table, also this one.
+    Several threads may call it at once: between any two of its steps another thread may drop a table, also this one.
     """
     kept.pop(key, None)
     kept[key] = number

@@ -126,7 +126,7 @@ _known: WeakKeyDictionary[IndexTablesLog, tuple[str, Indexing]] = WeakKeyDiction
 def _indexing_of_table(
     log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, *, partition_by: Sequence[str]
 ) -> Indexing | None:
-    """Gives how the splits of `snapshot` index the columns of `schema`, the table's schema; None: it never had one.
+    """Gives how the splits of `snapshot` index the columns of `schema`, the table's; None if it never had a split.
 
     Raises UnsupportedFeatureError, which names the column or feature, where they index in a way that we cannot write,
     LogError for an invalid doc mapping, and DataFileError where the split that is read is damaged.

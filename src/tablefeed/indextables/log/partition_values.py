@@ -91,7 +91,7 @@ def _parsed(text: str, kind: pa.DataType) -> pa.Scalar:
         if getattr(is_a, f"is_{name}")(kind) and not form.fullmatch(text):
             raise ValueError(text)
     if is_a.is_timestamp(kind):
-        if kind.tz is None and _PLAIN["integer"].fullmatch(text):  # of a timestamp without zone Spark's microseconds
+        if kind.tz is None and _PLAIN["integer"].fullmatch(text):  # as Spark holds it: microseconds
             return pa.scalar(text).cast(pa.int64()).cast(kind)
         return pa.scalar(text.removesuffix("Z")).cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
     return pa.scalar(text).cast(kind)
