@@ -347,3 +347,21 @@ def test_a_consumer_that_is_new_begins_at_the_newest_version_and_one_that_is_tol
 
     assert versions(tablefeed.follow(tmp_path, after=0, consumer_id="sums"), 1) == [1]
     assert read_to(tmp_path) == {"sums": 0}
+
+
+@pytest.mark.parametrize(("rows", "days", "reason"), [(4, 1, "made after that"), (2, 0, "the newest is 1")])
+def test_a_consumer_does_not_go_on_in_a_table_that_was_made_anew_since_it_read(
+    tmp_path: Path, rows: int, days: int, reason: str
+) -> None:
+    tablefeed.follow(a_table(tmp_path), consumer_id="sums")
+    for name in ("_delta_log", "*.parquet"):
+        for path in tmp_path.glob(name):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    a_table(tmp_path, rows)
+    report = tmp_path / "_tablefeed/consumers/sums.json"
+    reported_s = report.stat().st_mtime - 86_400 * days
+    os.utime(report, (reported_s, reported_s))
+
+    with pytest.raises(errors.OffsetError, match=f"'sums' of .* has read up to version 2, .*{reason}"):
+        tablefeed.follow(tmp_path, consumer_id="sums")
+    assert versions(tablefeed.follow(tmp_path, after=-1, consumer_id="sums"), rows) == list(range(rows))

@@ -50,8 +50,8 @@ def follow(
     (docs/how-to/consumers.md). It has read a commit when it asks for the next. Where `after` is None and the consumer
     is registered, it goes on after the version that it has read.
 
-    Raises TableNotFoundError, also where the table is deleted
-    later, OffsetError where another is made at the same path, IllegalOptionError, LogGapError, LogError, StoreError.
+    Raises TableNotFoundError, also where the table is deleted later, OffsetError where another is made at the same path
+    or was made since the consumer read, IllegalOptionError, LogGapError, LogError, StoreError.
     """
     number = isinstance(poll_interval_s, int | float)
     if not number or not 0 < poll_interval_s <= LONGEST_POLL_S:
@@ -60,10 +60,9 @@ def follow(
     if after is not None:
         after = whole_number(after, argument="after", least=-1)
     log = open_log(location(url), store_options(storage_options))
-    registered = Consumers(log).find(consumer_id) if consumer_id is not None else None
-    if after is None and registered is not None:
-        after = registered.version
     begun = log.load()
+    if after is None and consumer_id is not None:
+        after = Consumers(log).read_to(consumer_id, newest=begun.version)
     if after is not None and after > begun.version:
         raise IllegalOptionError(
             option="after", value=str(after), explain=f"must be at most the newest version, {begun.version}"

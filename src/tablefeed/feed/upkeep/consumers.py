@@ -15,7 +15,7 @@ from datetime import timedelta
 
 import orjson
 
-from tablefeed.errors import IllegalOptionError, LogError, LogGapError, ObjectNotFoundError, StoreError
+from tablefeed.errors import IllegalOptionError, LogError, LogGapError, ObjectNotFoundError, OffsetError, StoreError
 from tablefeed.feed.arguments import checked_id, is_id, location, store_options, whole_number
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -41,6 +41,9 @@ _LONGEST = timedelta(days=3650)
 
 FILES_A_LOOK = 100
 """How many log files a cleanup deletes between two looks at the consumers. A look costs as much as a few deletions."""
+
+SKEW_MS = 60_000
+"""Two times of files that are no further apart do not show which came first."""
 
 RENEWED_EVERY_S = 3600.0
 """The seconds after which a reader that finds nothing new reports again."""
@@ -155,6 +158,27 @@ class Consumers:
         """Gives the consumer with that id, None where none is registered."""
         entry = self._log.store.stat(_name(consumer_id))
         return None if entry is None else self._read(entry, consumer_id)
+
+    def read_to(self, consumer_id: str, *, newest: Version) -> Version | None:
+        """Gives the version up to which a consumer has read; None where none is registered.
+
+        Raises OffsetError if that version is after `newest`, or if its commit is younger than the report that it was
+        read: then the table was made anew or restored, and commits that were never read have these versions.
+        """
+        known = self.find(consumer_id)
+        if known is None or known.version < 0:
+            return None if known is None else known.version
+        commit = self._log.head(known.version)
+        is_younger = commit is not None and commit.modified_ms > known.reported_at_ms + SKEW_MS
+        if known.version > newest or is_younger:
+            raise OffsetError(
+                f"The consumer {consumer_id!r} of {self._log.url} has read up to version {known.version}, "
+                f"{'which was made after that' if is_younger else f'but the newest is {newest}'}: the table was made "
+                "anew or restored since. Say after which version to read: after=-1 gives all that is there.",
+                url=self._log.url,
+                error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+            )
+        return known.version
 
     def _check_follows(self, version: Version) -> None:
         """Raises LogGapError if the commit after `version` is not in the log any more."""
