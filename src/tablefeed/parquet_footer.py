@@ -6,6 +6,7 @@ Knows pyarrow and no log. pyarrow lets no error out of `RowGroupMetaData.column`
 from __future__ import annotations
 
 import io
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,21 @@ import pyarrow.parquet as pq
 MOST_IN_A_LIST = 100_000
 """The most columns, or row groups, of a Parquet file. Arrow allocates memory for the number that the footer claims
 before it has read one: about 700 bytes for each column of a row group. Arrow's own limit is ten times as high."""
+
+
+def open_parquet(source: BinaryIO | pa.NativeFile, **options: Any) -> pq.ParquetFile:
+    """Opens a file whose footer and pages may be damaged, with the `options` of `ParquetFile`. `check_columns` it next.
+
+    Where pages have checksums, a damaged page raises an error instead of giving a wrong value. INT96 has nanoseconds at
+    any date; it is read as microseconds, because nanoseconds in 64 bits would overflow outside the years 1677 to 2262.
+    """
+    return pq.ParquetFile(
+        source,
+        coerce_int96_timestamp_unit="us",
+        page_checksum_verification=True,
+        thrift_container_size_limit=MOST_IN_A_LIST,
+        **options,
+    )
 
 
 def check_counts(metadata: pq.FileMetaData) -> None:

@@ -31,7 +31,7 @@ from tablefeed.data.retype import (
 from tablefeed.data.shredding import TYPED
 from tablefeed.data.windows import BATCH_BYTES
 from tablefeed.errors import TABLE, DataFileError
-from tablefeed.parquet_footer import MOST_IN_A_LIST, check_columns, check_counts
+from tablefeed.parquet_footer import check_columns, check_counts, open_parquet
 
 _WHOLE_CHUNK_BYTES = 64 * 1024 * 1024
 # Up to this size each column of a row group is read in one request, which suits object stores. Above it, columns are
@@ -186,7 +186,7 @@ def row_group_places(source: Any) -> list[tuple[int, int]]:
     raises.
     """
     try:
-        metadata = _open(source).metadata
+        metadata = open_parquet(source, pre_buffer=False).metadata
         check_columns(metadata)
         return sorted(_place(metadata.row_group(i)) for i in range(metadata.num_row_groups))
     except (pa.ArrowException, OSError, UnicodeDecodeError):
@@ -194,7 +194,7 @@ def row_group_places(source: Any) -> list[tuple[int, int]]:
 
 
 def _read(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.RecordBatch]:
-    parquet = _open(source)
+    parquet = open_parquet(source, pre_buffer=False)
     _check_footer(parquet, plan, file)
     if file.selection is not None and file.selection.is_empty:
         return
@@ -291,7 +291,7 @@ def _stored_batches(
             yield no_columns(min(batch_rows, num_rows - begin))
         return
     if max(metadata.row_group(i).total_byte_size for i in groups) > _WHOLE_CHUNK_BYTES:
-        parquet = _open(source, metadata=metadata, buffer_size=_PIECE_BYTES)
+        parquet = open_parquet(source, metadata=metadata, pre_buffer=False, buffer_size=_PIECE_BYTES)
     chosen = [metadata.row_group(i) for i in groups]
     resize = None
     if not _are_small(chosen, batch_rows):
@@ -435,16 +435,3 @@ _DAMAGED = "it is damaged. Restore the file from a copy, or remove it from the t
 
 def _refusal(file: FileColumns, what: str) -> DataFileError:
     return DataFileError(f"The data file {file.path} of {TABLE} {what}", path=file.path)
-
-
-def _open(source: Any, **options: Any) -> pq.ParquetFile:
-    # INT96 has nanoseconds at any date: microseconds fit in 64 bits, nanoseconds would overflow outside of 1677-2262.
-    # Where pages have checksums, as from Spark, a damaged page raises an error instead of giving a wrong value.
-    return pq.ParquetFile(
-        source,
-        coerce_int96_timestamp_unit="us",
-        pre_buffer=False,
-        page_checksum_verification=True,
-        thrift_container_size_limit=MOST_IN_A_LIST,
-        **options,
-    )

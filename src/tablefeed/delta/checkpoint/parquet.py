@@ -18,7 +18,7 @@ from tablefeed.delta import fields, names
 from tablefeed.delta.columns import DELETION_VECTOR, FILE_COLUMNS, STRING_MAP, file_keys
 from tablefeed.delta.stats.stats_columns import texts_of
 from tablefeed.model.action_fields import BadActionError
-from tablefeed.parquet_footer import MOST_IN_A_LIST, check_columns
+from tablefeed.parquet_footer import check_columns, open_parquet
 
 
 class CheckpointParquet:
@@ -28,12 +28,12 @@ class CheckpointParquet:
     """
 
     def __init__(self, source: BinaryIO) -> None:
-        self._file = _open(source)
+        self._file = open_parquet(source)
         self._schema: pa.Schema = self._file.schema_arrow  # pyarrow makes it anew whenever it is asked for
         metadata = self._file.metadata
         check_columns(metadata)
         if any(metadata.row_group(n).total_byte_size > _WHOLE_CHUNK_BYTES for n in range(metadata.num_row_groups)):
-            self._file = _open(source, metadata=metadata, pre_buffer=False, buffer_size=_PIECE_BYTES)
+            self._file = open_parquet(source, metadata=metadata, pre_buffer=False, buffer_size=_PIECE_BYTES)
 
     def actions(self, kinds: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """The actions of `kinds`, each with its kind, as if parsed from JSON; null is absent.
@@ -182,18 +182,6 @@ class CheckpointParquet:
                         return False
                     nulls[chunk.path_in_schema] += chunk.statistics.null_count
         return len(set(nulls.values())) == 1
-
-
-def _open(source: BinaryIO, **options: Any) -> pq.ParquetFile:
-    # With page checksums, a damaged page is an error instead of a wrong value.
-    # Delta-Spark writes INT96 in statistics. Read as nanoseconds it would overflow outside the years 1677 to 2262.
-    return pq.ParquetFile(
-        source,
-        coerce_int96_timestamp_unit="us",
-        page_checksum_verification=True,
-        thrift_container_size_limit=MOST_IN_A_LIST,
-        **options,
-    )
 
 
 def _values_in(chunk: pq.ColumnChunkMetaData) -> int:
