@@ -17,6 +17,7 @@ import orjson
 
 from tablefeed.errors import IllegalOptionError, LogError, LogGapError, ObjectNotFoundError, OffsetError, StoreError
 from tablefeed.feed.arguments import checked_id, is_id, location, store_options, whole_number
+from tablefeed.feed.commit.settled_put import SKEW_MS
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.model.actions import Version
@@ -41,9 +42,6 @@ _LONGEST = timedelta(days=3650)
 
 FILES_A_LOOK = 100
 """How many log files a cleanup deletes between two looks at the consumers. A look costs as much as a few deletions."""
-
-SKEW_MS = 60_000
-"""Two times of files that are no further apart do not show which came first."""
 
 RENEWED_EVERY_S = 3600.0
 """The seconds after which a reader that finds nothing new reports again."""
@@ -166,9 +164,9 @@ class Consumers:
         read: then the table was made anew or restored, and commits that were never read have these versions.
         """
         known = self.find(consumer_id)
-        if known is None or known.version < 0:
-            return None if known is None else known.version
-        commit = self._log.head(known.version)
+        if known is None:
+            return None
+        commit = None if known.version < 0 else self._log.head(known.version)
         is_younger = commit is not None and commit.modified_ms > known.reported_at_ms + SKEW_MS
         if known.version > newest or is_younger:
             raise OffsetError(
