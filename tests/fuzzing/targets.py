@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from fuzzing import data_files, feed_decoders, feed_seeds, log_decoders, log_seeds
+from typer import BadParameter
+
+from fuzzing import data_files, feed_decoders, feed_seeds, incoming_rows, log_decoders, log_seeds
 from fuzzing.target import Target
 from tablefeed.delta.deletion_vectors import BadVectorError
 from tablefeed.model.action_fields import BadActionError
@@ -199,6 +201,18 @@ _ALL = (
         name="app-id",
         decode=feed_decoders.app_id,
         seeds=feed_seeds.app_ids,
+    ),
+    Target(
+        name="append-json",
+        decode=incoming_rows.json_lines,
+        seeds=incoming_rows.json_lines_seeds,
+        refusals=(BadParameter,),
+    ),
+    Target(
+        name="append-csv",
+        decode=incoming_rows.csv,
+        seeds=incoming_rows.csv_seeds,
+        refusals=(BadParameter,),
     ),
 )
 TARGETS: Mapping[str, Target] = {target.name: target for target in _ALL}
