@@ -149,7 +149,7 @@ def test_a_server_that_has_only_the_newer_interface_for_managed_tables_is_asked_
     catalog.register(NAME, "s3://lake/external")
     catalog.delta_api_only = True
     vended = {"access_key_id": "i", "secret_access_key": "s", "session_token": "t"}
-    catalog.vends = lambda _: {"aws_temp_credentials": vended, "expiration_time": 5}
+    catalog.vends = lambda _: {"aws_temp_credentials": vended, "expiration_time": "5"}
     asking = client(catalog)
     table = asking.table("m@in.sales.orders")
 

@@ -146,8 +146,8 @@ class UnityCatalog:
             for k, v in self._object(answer, kind, table.name).items()
             if isinstance(v, str) and v
         }
-        expires_at_ms = answer.get("expiration_time")
-        return Credentials(values=values, expires_at_ms=expires_at_ms if isinstance(expires_at_ms, int) else None)
+        expires_at_ms = str(answer.get("expiration_time"))  # JSON of 64 bits may be a text
+        return Credentials(values=values, expires_at_ms=int(expires_at_ms) if expires_at_ms.isdecimal() else None)
 
     def ratified(self, table: CatalogTable) -> Ratified:
         """Gives what is ratified of `table`, whose commits the catalog manages. Raises as `credentials`."""
