@@ -151,6 +151,16 @@ def conversion(
     return leaf(found, wanted)
 
 
+def in_form(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Gives `values` as `kind`, which has their types and names; a member that is NOT NULL there may be null.
+
+    By Arrow's cast, list views lose elements, and a null in such a member raises an error that names no column. The
+    write refuses this null (required.py).
+    """
+    convert = conversion(values.type, kind)
+    return values if convert is None else convert(values)
+
+
 def inner_fields(kind: pa.DataType) -> list[pa.Field]:
     """The members of a struct, or `element`, or `key` and `value`. A key counts as nullable: Arrow has no null one."""
     if not pa.types.is_nested(kind):

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.partition import empty_is_null
+from tablefeed.data.retype import in_form
 from tablefeed.data.sql import (
     Asked,
     EngineError,
@@ -153,7 +154,7 @@ class RowRules:
     def _filled(self, batch: pa.RecordBatch, program: Program, names: Sequence[str]) -> pa.RecordBatch:
         made = dict(zip(names, self._evaluated("A column cannot be filled", program, batch), strict=True))
         columns = [
-            column if (value := made.get(field.name)) is None else value.cast(field.type)
+            column if (value := made.get(field.name)) is None else in_form(value, field.type)
             for field, column in zip(batch.schema, batch.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

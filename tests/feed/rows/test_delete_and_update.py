@@ -100,6 +100,18 @@ def test_rows_get_new_values_from_their_old_ones(tmp_path: Path, properties: Map
     assert not unnamed_files(url)
 
 
+def test_a_nested_column_becomes_null(tmp_path: Path) -> None:
+    url, nested = str(tmp_path), {"l": ["a"], "m": [("k", 1)], "s": {"a b": 1.5}}
+    kinds = {"l": pa.list_(pa.string()), "m": pa.map_(pa.string(), pa.int32()), "s": pa.struct({"a b": pa.float64()})}
+    given = pa.Table.from_pylist([{"id": 1, **nested}, {"id": 2, **nested}], pa.schema({"id": pa.int64(), **kinds}))
+    tablefeed.append(url, given, properties=MAPPED)
+
+    tablefeed.update(url, {"l": "NULL", "m": "NULL", "s": "NULL"}, "id = 1")
+
+    found = tablefeed.open_table(url).to_arrow().sort_by("id").to_pylist()
+    assert found == [{"id": 1, "l": None, "m": None, "s": None}, {"id": 2, **nested}]
+
+
 @pytest.mark.parametrize(
     "properties", [FED, {**VECTORS, **FED}, {**MAPPED, **FED}], ids=["copies", "vectors", "mapped"]
 )

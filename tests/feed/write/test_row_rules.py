@@ -156,6 +156,26 @@ def test_an_absent_column_has_its_default_and_one_that_is_null_stays_null(tmp_pa
     assert rows(tmp_path) == [{"id": 1, "s": "none"}, {"id": 2, "s": None}]
 
 
+def test_a_nested_column_or_a_variant_may_have_the_default_null(tmp_path: Path) -> None:
+    null = {"CURRENT_DEFAULT": "NULL"}
+    texts = {"type": "array", "elementType": "string", "containsNull": True}
+    days = {"type": "map", "keyType": "string", "valueType": "date", "valueContainsNull": True}
+    kinds = [texts, days, struct(col('a "b"', "timestamp")), {**texts, "elementType": struct(col("x"))}, "variant"]
+    told = protocol(3, 7, readerFeatures=["variantType"], writerFeatures=[*FEATURES, "variantType"])
+    a_table_of(tmp_path, LONG, *(col(f"c{i}", kind, notes=null) for i, kind in enumerate(kinds)), told=told)
+
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+
+    assert rows(tmp_path) == [{"id": 1, "c0": None, "c1": None, "c2": None, "c3": None, "c4": None}]
+
+
+def test_a_default_null_is_refused_by_name_for_a_struct_that_must_have_a_member(tmp_path: Path) -> None:
+    a_table_of(tmp_path, LONG, col("s", struct(col("a", nullable=False)), notes={"CURRENT_DEFAULT": "NULL"}))
+
+    with pytest.raises(errors.InvalidRowsError, match=r"NOT NULL constraint violated for column: s\.a"):
+        tablefeed.append(tmp_path, pa.table({"id": [1]}))
+
+
 def test_a_required_column_with_a_default_may_be_absent(tmp_path: Path) -> None:
     a_table_of(tmp_path, LONG, col("n", "integer", nullable=False, notes={"CURRENT_DEFAULT": "7"}))
 

@@ -21,6 +21,9 @@ FLOATING = (FLOAT, DOUBLE)
 TIMES = (DATE, NTZ, TIMESTAMP)
 """From the one that the others contain to the one to which the others are widened."""
 
+_VARIANT = pa.struct({"metadata": pa.binary(), "value": pa.binary()})
+"""Of a variant a term has nothing but null."""
+
 _PRIMITIVES = {
     "boolean": ("boolean", "BOOLEAN", pa.bool_()),
     "byte": ("tinyint", "TINYINT", pa.int8()),
@@ -35,6 +38,7 @@ _PRIMITIVES = {
     "timestamp": ("timestamp", "BIGINT", pa.timestamp("us", tz="UTC")),
     "timestamp_ntz": ("timestamp_ntz", "BIGINT", pa.timestamp("us")),
     "void": ("void", "INTEGER", pa.null()),
+    "variant": ("variant", "STRUCT(metadata BLOB, value BLOB)", _VARIANT),
 }
 
 MOST_DIGITS = 38
@@ -74,8 +78,14 @@ def duck(kind: DataType) -> str:
             return _PRIMITIVES[name][1]
         case Decimal():
             return spelt(kind)
-        case _:
-            raise ValueError(f"no values of {kind} are made")
+        case Array(element=element):
+            return f"{duck(element)}[]"
+        case Map(key=key, value=value):
+            return f"MAP({duck(key)}, {duck(value)})"
+        case Struct():
+            quoted = [field.name.replace('"', '""') for field in kind]
+            members = (f'"{name}" {duck(field.type)}' for name, field in zip(quoted, kind, strict=True))
+            return f"STRUCT({', '.join(members)})"
 
 
 def arrow_type(kind: DataType) -> pa.DataType:

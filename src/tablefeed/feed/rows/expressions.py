@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.data.retype import LossyConversionError, conversion
+from tablefeed.data.retype import LossyConversionError, in_form
 from tablefeed.data.sql import Asked, EngineError, NotExactError, Program, RowFailedError, compile_expressions
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError, SchemaMismatchError
@@ -67,23 +67,15 @@ def in_plain_types(rows: pa.Table, schema: Struct, *, of: str) -> pa.Table:
 def converted(values: pa.ChunkedArray, kind: pa.DataType, what: str) -> pa.ChunkedArray:
     """Gives `values`, which `what` names, as `kind`. Raises SchemaMismatchError for a value that it does not hold."""
     try:
-        return in_form(values, kind) if pa.types.is_nested(kind) else values.cast(kind)
+        if not pa.types.is_nested(kind):
+            return values.cast(kind)
+        return pa.chunked_array([in_form(chunk, kind) for chunk in values.chunks], kind)
     except (LossyConversionError, pa.ArrowException) as error:
         raise SchemaMismatchError(
             f"The {what} for {TABLE} is {values.type} and cannot be converted to {kind} without loss: {error}. Nothing "
             "was committed. Cast the values first.",
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         ) from error
-
-
-def in_form(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Gives `values` as `kind`, which has their types and names; a member that is NOT NULL there may be null.
-
-    By Arrow's cast, list views lose elements, and a null in such a member raises an error that names no column. The
-    write refuses this null (data/required.py).
-    """
-    convert = conversion(values.type, kind)
-    return values if convert is None else pa.chunked_array(map(convert, values.chunks), kind)
 
 
 def held(rows: pa.Table, text: str, schema: Struct, *, option: str) -> pa.Array:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.assignment import Assignment
+from tablefeed.data.retype import in_form
 from tablefeed.data.sql import Asked
 from tablefeed.delta.commit_info import TableChange
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
@@ -24,7 +25,7 @@ from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import as_merge
 from tablefeed.feed.rows.columns import counting, others
 from tablefeed.feed.rows.events import key_numbers
-from tablefeed.feed.rows.expressions import compiled, evaluated, in_form, in_plain_types
+from tablefeed.feed.rows.expressions import compiled, evaluated, in_plain_types
 from tablefeed.feed.rows.keyed import FoundRows, check_keys, check_texts, find, key_ranges, only_equal
 from tablefeed.feed.rows.merge_clauses import SOURCE, TARGET, Clause, Delete, Merging, Update, compared
 from tablefeed.feed.rows.update import as_spelled
@@ -255,7 +256,7 @@ class _Merge:
         found = self._evaluated([Asked(text=text, wanted=kinds[name]) for name, text in texts.items()], rows)
         columns = {}
         for name, value in zip(texts, found, strict=True):
-            columns[name] = in_form(pa.chunked_array([value]), self._target.schema.field(name).type)
+            columns[name] = pa.chunked_array([in_form(value, self._target.schema.field(name).type)])
         return columns
 
     def _evaluated(self, asked: Sequence[Asked], rows: pa.Table) -> list[pa.Array]:

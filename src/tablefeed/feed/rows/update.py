@@ -10,11 +10,12 @@ from itertools import chain
 import pyarrow as pa
 
 from tablefeed.data.predicate import RowFilter
+from tablefeed.data.retype import in_form
 from tablefeed.data.sql import Asked
 from tablefeed.delta.commit_info import TableChange
 from tablefeed.errors import TABLE, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.commit.transaction import Transaction
-from tablefeed.feed.rows.expressions import compiled, evaluated, in_form
+from tablefeed.feed.rows.expressions import compiled, evaluated
 from tablefeed.feed.write.change_data import with_change
 from tablefeed.feed.write.delta_plan import plan_delta_write
 from tablefeed.feed.write.delta_write import write_delta_task
@@ -87,7 +88,7 @@ def updating(
         for name, value in zip(texts, evaluated(program, batch, doing="update"), strict=True):
             at = batch.schema.get_field_index(name)
             field = batch.schema.field(at)
-            batch = batch.set_column(at, field, in_form(pa.chunked_array([value]), field.type).combine_chunks())
+            batch = batch.set_column(at, field, in_form(value, field.type))
         return batch.drop_columns(sorted(generated))
 
     kept = Struct(tuple(field for field in schema if field.name not in generated))
