@@ -41,6 +41,21 @@ def test_a_stream_that_begins_with_the_commit_of_a_change_has_it_from_the_start(
     assert query.versions() == [2]
 
 
+def test_a_new_query_with_the_log_of_an_earlier_one_begins_with_what_holds_where_it_begins(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    put(table, 2, [ADDED, add("b")])
+    put(table, 3, [add("c")])
+    query.ends, query.done = [], 0
+
+    query.evolves(starting_version=3)
+
+    assert (query.columns, query.ends, query.versions()) == (["id"], [], [1, 3])
+    assert query.start(starting_version=3) == [["c"]]
+    assert query.columns == ["id", "more"]
+
+
 def test_a_stream_of_what_is_still_to_come_begins_with_what_is_there(table: LocalStore, query: Checkpoint) -> None:
     source = query.source(starting_version="latest")
     assert source.latest(source.initial(), Limits()) == at(2)

@@ -44,7 +44,7 @@ class SchemaTracking(StreamMetadata):
         self._url = begun.log.url
         self._log = schema_log_of(begun.log, begun.metadata, options)
         self._entry = self._log.newest()
-        self._checked_snapshot: Version | None = None
+        self._checked_begin: Version | None = None
         if self._entry is not None:
             self._check_goes_on(self._entry)
 
@@ -65,19 +65,20 @@ class SchemaTracking(StreamMetadata):
         """See `StreamMetadata`."""
         return replace(self._begun, metadata=self.metadata)
 
-    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - not needed
+    def begin(self, held_at: Version, begins_at: Version, *, is_first: bool) -> None:  # noqa: ARG002 - not needed
         """See `StreamMetadata`. Writes the first entry, the metadata at `held_at`, where the log is empty.
 
-        Raises MetadataEvolvedError where that entry, or the snapshot's metadata, is not what the query reads with.
+        Raises MetadataEvolvedError where that entry, or the metadata with which the stream begins, is not what the
+        query reads with: the log may be that of an earlier query.
         """
         if self._entry is None:
             at = self._at(held_at)
             self._note(at.version, at.metadata, at.protocol)
-        elif in_snapshot:
-            self._begin_snapshot(self._entry, held_at)
+        elif is_first:
+            self._begin_anew(self._entry, held_at)
 
     def begin_batch(
-        self, held_at: Version, begins_at: Version, last: Version, commits: Iterable[Commit], *, in_snapshot: bool
+        self, held_at: Version, begins_at: Version, last: Version, commits: Iterable[Commit], *, is_first: bool
     ) -> None:
         """See `StreamMetadata`. Where the log is empty, its first entry is the metadata after the batch's last commit.
 
@@ -85,7 +86,7 @@ class SchemaTracking(StreamMetadata):
         batch can be read with that, and as `begin`.
         """
         if self._entry is not None:
-            self.begin(held_at, begins_at, in_snapshot=in_snapshot)
+            self.begin(held_at, begins_at, is_first=is_first)
             return
         at = self._at(held_at)
         metadata, protocol = at.metadata, at.protocol
@@ -128,14 +129,14 @@ class SchemaTracking(StreamMetadata):
             entry = self._successor(commit.version, commit.metadata, commit.protocol)
             raise self._evolved(self._log.add(entry, after=self._entry))
 
-    def _begin_snapshot(self, tracked: TrackedEntry, version: Version) -> None:
-        if self._checked_snapshot == version or self._covers(version):
+    def _begin_anew(self, tracked: TrackedEntry, version: Version) -> None:
+        if self._checked_begin == version or self._covers(version):
             return
         at = self._at(version)
         if self._differs(at.metadata, at.protocol):
-            # No row of the table was delivered under the entry that this one replaces.
+            # This query has delivered no row under the entry that this one replaces.
             raise self._evolved(self._log.replace(tracked, self._successor(at.version, at.metadata, at.protocol)))
-        self._checked_snapshot = version
+        self._checked_begin = version
 
     def _check_goes_on(self, entry: TrackedEntry) -> None:
         previous = self._log.before(entry)

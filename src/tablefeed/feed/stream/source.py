@@ -129,8 +129,9 @@ class StreamSource:
             return start
         self._same_table.compare_after_restart(last_looked_at(start))
         self._tail.forget_replaced(last_looked_at(start))
-        held = held_at(start, is_first=start == self._initial)
-        self._metadata.begin(held, start.version, in_snapshot=start.in_snapshot)
+        is_first = start == self._initial
+        held = held_at(start, is_first=is_first)
+        self._metadata.begin(held, start.version, is_first=is_first or start.in_snapshot)
         if start.barrier is Barrier.REACHED:
             return self._offset(start.version, barrier=Barrier.PASSED)
         if start.barrier is Barrier.PASSED and self._options.tracking is not None:
@@ -267,9 +268,10 @@ class StreamSource:
     def _begin_batch(self, start: Offset, end: Offset) -> None:
         snapshot, last = snapshot_version(start, end), max(last_version(end), Version(0))
         begins_at = start.version if snapshot is None else snapshot
-        held = min(held_at(start, is_first=start == self._initial) if snapshot is None else snapshot, last)
+        is_first = start == self._initial
+        held = min(held_at(start, is_first=is_first) if snapshot is None else snapshot, last)
         commits = self._tail.commits(Version(held + 1), through=last)
-        self._metadata.begin_batch(held, begins_at, last, commits, in_snapshot=snapshot is not None)
+        self._metadata.begin_batch(held, begins_at, last, commits, is_first=is_first or snapshot is not None)
 
     def _parts(self, start: Offset, end: Offset) -> Iterator[tuple[list[ChangedRows], RowFilter | None]]:
         """The files of a batch and the filter for their rows: those of the initial snapshot, then those of commits."""

@@ -39,10 +39,10 @@ class StreamMetadata(ABC):
     """The schema in which the files are read."""
 
     @abstractmethod
-    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:
+    def begin(self, held_at: Version, begins_at: Version, *, is_first: bool) -> None:
         """Checks that the metadata of `held_at` suits a stream at `begins_at`; the commits it reads do not repeat it.
 
-        `in_snapshot`: the stream is in the initial snapshot of that version.
+        `is_first`: the stream is at its begin, or in its initial snapshot: it has delivered no older version.
         """
 
     def begin_batch(
@@ -52,13 +52,13 @@ class StreamMetadata(ABC):
         last: Version,  # noqa: ARG002 - by default, each commit is checked where it is read
         commits: Iterable[Commit],  # noqa: ARG002
         *,
-        in_snapshot: bool,
+        is_first: bool,
     ) -> None:
         """Checks the same for a batch that an earlier run of the query may have planned.
 
         `commits` are the commits after `held_at`, up to `last`, the last version of the batch.
         """
-        self.begin(held_at, begins_at, in_snapshot=in_snapshot)
+        self.begin(held_at, begins_at, is_first=is_first)
 
     @abstractmethod
     def check(self, commit: Commit) -> None:
@@ -87,7 +87,7 @@ class FixedMetadata(StreamMetadata):
         self._warned: frozenset[str] = frozenset()
         self.read, self.schema = query.begun, query.schema
 
-    def begin(self, held_at: Version, begins_at: Version, *, in_snapshot: bool) -> None:  # noqa: ARG002 - not needed
+    def begin(self, held_at: Version, begins_at: Version, *, is_first: bool) -> None:  # noqa: ARG002 - not needed
         """See `StreamMetadata`. Checks once. Raises LogError where the columns' names in files are not known now."""
         if self._began:
             return
