@@ -152,6 +152,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], LogFileKind], ...] = (
 LAST_VERSION = 2**63 - 1
 """Versions are 64-bit integers: a file name with a greater version is not a log file's."""
 
+LAST_TIME_MS = 2**63 - 1
+"""In-commit timestamps are 64-bit integers."""
+
 
 def parse_name(name: str, *, size_bytes: int, modified_ms: int) -> LogFile | None:
     """The log file that has `name` in the log directory, or None where it is not a log file's name.

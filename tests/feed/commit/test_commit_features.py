@@ -45,7 +45,7 @@ from tablefeed.feed.write.sink import plan_write
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Version
-from tablefeed.store import Store, open_store
+from tablefeed.store import LocalStore, Store, open_store
 
 TRACKED = ("rowTracking", "domainMetadata")
 ENABLED = {
@@ -259,6 +259,20 @@ def test_a_commit_behind_one_without_a_time_is_none(theirs: list[Action], error_
         commit(log, log.load(), write(log, 1), still())
 
     assert log.load().version == 1
+
+
+def test_no_commit_follows_one_with_the_last_possible_time_until_times_begin_anew(tmp_path: Path) -> None:
+    made = info(inCommitTimestamp=2**63 - 1, operation="CREATE TABLE")
+    log = a_log(LocalStore(str(tmp_path)), v0=[made, listing("inCommitTimestamp"), metadata(configuration=TIMED)])
+
+    with pytest.raises(LogError, match="the highest possible one"):
+        tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    assert log.load().version == 0
+
+    for switch in ("false", "true"):
+        tablefeed.alter(tmp_path, set_properties={"delta.enableInCommitTimestamps": switch})
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    assert tablefeed.open_table(tmp_path).to_arrow().to_pydict() == {"id": [1]}
 
 
 def test_a_new_table_keeps_times_from_its_first_version_where_its_properties_say_so() -> None:

@@ -195,12 +195,23 @@ def txns_of(transaction: Transaction, now_ms: int) -> tuple[Txn, ...]:
 
 
 def next_commit_time(state: Snapshot | None, now_ms: int) -> int:
-    """Gives the in-commit timestamp of a commit after `state`, made at `now_ms`. Raises as `own_time_ms`."""
+    """Gives the in-commit timestamp of a commit after `state`, made at `now_ms`.
+
+    Raises as `own_time_ms`, and LogError where the time of `state` is the last possible one.
+    """
     if state is None:
         return now_ms
     if state.properties.keeps_commit_times:
-        return in_commit_timestamp(now_ms=now_ms, previous_ms=own_time_ms(state))
-    return in_commit_timestamp(now_ms=now_ms, previous_ms=None if state.head is None else state.head.modified_ms)
+        previous_ms: int | None = own_time_ms(state)
+    else:
+        previous_ms = None if state.head is None else state.head.modified_ms
+    if previous_ms is not None and previous_ms >= names.LAST_TIME_MS:
+        raise LogError(
+            f"Version {state.version} of {TABLE} has the in-commit timestamp {previous_ms}, the highest possible one, "
+            "and each commit needs a greater one than the commit before. Nothing was committed: another writer broke "
+            f"the log. Turn {names.ENABLE_IN_COMMIT_TIMESTAMPS} off and on again.",
+        )
+    return in_commit_timestamp(now_ms=now_ms, previous_ms=previous_ms)
 
 
 def with_commit_times(metadata: Metadata, version: Version, commit_time_ms: int | None) -> Metadata:
