@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from support.logs import at
+from tablefeed.errors import OffsetError
 from tablefeed.feed.stream.batch_span import as_planned, held_at, last_looked_at, last_version, snapshot_version
 from tablefeed.model.offset import Barrier, EventTime, Offset
 
@@ -47,6 +48,12 @@ def test_a_first_batch_that_is_run_again_begins_where_its_logged_end_shows(
     start: Offset, end: Offset, began: Offset
 ) -> None:
     assert as_planned(start, end) == began
+
+
+@pytest.mark.parametrize("end", [at(0), at(0, 1)])
+def test_a_first_batch_that_ends_before_any_snapshot_did_not_begin_with_one(end: Offset) -> None:
+    with pytest.raises(OffsetError, match="startingVersion"):
+        as_planned(at(7, in_snapshot=True), end)
 
 
 @pytest.mark.parametrize(

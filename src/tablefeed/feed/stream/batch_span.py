@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tablefeed.errors import TABLE, OffsetError
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Barrier, Offset
 
@@ -11,13 +12,21 @@ from tablefeed.model.offset import Barrier, Offset
 def as_planned(start: Offset, end: Offset) -> Offset:
     """Gives where the batch began whose logged end is `end`: at `start`, or earlier where `start` is after `end`.
 
-    `start` is after `end` for a first batch that runs again after a restart that found a newer version.
+    `start` is after `end` for a first batch that runs again after a restart that found a newer version. Raises
+    OffsetError where `start` is in a snapshot, and `end` in version 0, before which there is none.
     """
     if not start.in_snapshot:
         return min(start, end, key=lambda offset: offset.position)
     if start.file_index or start.event_time is not None:
         return start
     newest = end.version if end.in_snapshot else Version(end.version - 1)
+    if newest < 0:
+        raise OffsetError(
+            f"The first batch of this query ends within version 0 of {TABLE}, so it did not begin with the whole "
+            "table: the query had a startingVersion or a startingTimestamp when that batch was planned. Set it again "
+            "until the batch is done, or start with a new checkpoint.",
+            url=TABLE,
+        )
     return replace(start, version=min(start.version, newest))
 
 
