@@ -60,6 +60,14 @@ def test_the_table_comes_first_as_inserts_of_its_version(orders: Path) -> None:
     assert read(source, start, end) == [(20, "insert", 2)]
 
 
+def test_a_table_whose_time_no_timestamp_can_have_is_refused(tmp_path: Path) -> None:
+    file = data_file(tmp_path, "a.parquet", id=[1])
+    source = changes_of(log(tmp_path, v0=[info(inCommitTimestamp=2**63 - 1), protocol(), recorded(), add(file)]))
+
+    with pytest.raises(ChangeDataError, match="outside the range of a timestamp"):
+        source.tasks(source.initial(), at(1))
+
+
 def test_from_a_version_on_each_changed_row_comes_with_what_became_of_it(orders: Path) -> None:
     source = changes_of(orders, starting_version=0)
 

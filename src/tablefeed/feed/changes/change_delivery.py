@@ -18,7 +18,7 @@ from tablefeed.feed.changes.change_files import row_change
 from tablefeed.feed.changes.change_partitions import partitioned
 from tablefeed.feed.changes.change_rules import ChangesRecorded
 from tablefeed.feed.changes.java_regex import JavaRegex
-from tablefeed.feed.scan.task import ChangedRows, RowChange
+from tablefeed.feed.scan.task import ChangedRows
 from tablefeed.feed.snapshot.in_force import metadata_at, metadata_before
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.snapshot.timeline import CommitTimes
@@ -94,11 +94,9 @@ class ChangeDelivery:
             yield file, row_change(timed, file.change_type, url=self._url)
 
     def snapshot_files(self, adds: Iterable[AddFile], version: Version) -> Iterator[ChangedRows]:
-        """See `Delivery`."""
-        at_ms = self._times.of_version(version)
-        change = RowChange(
-            type=ChangeType.INSERT.value, version=version, committed_at_us=None if at_ms is None else at_ms * 1000
-        )
+        """See `Delivery`. Raises ChangeDataError where the version's time is out of the range of a timestamp."""
+        made = Commit(version=version, committed_at_ms=self._times.of_version(version))
+        change = row_change(made, ChangeType.INSERT, url=self._url)
         # The stream's own partition columns: a stream does not begin with a snapshot that has others.
         names = partition_names(self._newest.metadata)
         for add in adds:

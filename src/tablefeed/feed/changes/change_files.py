@@ -35,11 +35,11 @@ def change_schema(read: Snapshot) -> pa.Schema:
 def row_change(commit: Commit, change_type: ChangeType | None, *, url: str) -> RowChange:
     """Gives the values of the feed's columns for rows that `commit` changed.
 
-    `change_type` None: the file has a change type for each row. Raises ChangeDataError where the commit's time is out
-    of the range of a timestamp.
+    `change_type` None: the file has a change type for each row. A commit whose time is not known gives null. Raises
+    ChangeDataError where the commit's time is out of the range of a timestamp.
     """
-    at_us = (commit.committed_at_ms or 0) * 1000
-    if abs(at_us) > _MOST_US:
+    at_us = None if commit.committed_at_ms is None else commit.committed_at_ms * 1000
+    if at_us is not None and abs(at_us) > _MOST_US:
         raise ChangeDataError(
             f"Version {commit.version} of {url} has the commit time {commit.committed_at_ms} ms after 1970, which is "
             "outside the range of a timestamp. Read from a later version.",
