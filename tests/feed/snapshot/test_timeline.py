@@ -15,6 +15,7 @@ from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.timeline import Timeline, version_at
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
+from tablefeed.store import Entry
 from tablefeed.store.memory import MemoryStore
 
 ICT = protocol(1, 7, writerFeatures=["inCommitTimestamp"])
@@ -123,6 +124,20 @@ def test_after_the_early_log_was_cleaned_up_a_time_before_the_first_readable_ver
     assert [version_at(log, at_ms) for at_ms in (1100, 1101, 2000)] == [2, 3, 4]
     with pytest.raises(TableError, match=r"earliest that can still be read is of 1970-01-01 00:00:01\.100"):
         version_at(log, 1099)
+
+
+class _Behind(MemoryStore):
+    """A disk whose listing of a folder has no version 1: it was made, as version 2 was, while the folder was read."""
+
+    def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
+        return (entry for entry in super().list(directory, start=start) if entry.name != "00000000000000000001.json")
+
+
+def test_a_commit_that_the_listing_missed_keeps_its_place_in_time() -> None:
+    begin = ict(10, ICT, turned_on())
+    log = a_log(_Behind("orders"), v0=begin, v1=ict(20, add("a")), v2=ict(30, add("b")))
+
+    assert [version_at(log, at_ms) for at_ms in (10, 20, 25, 30)] == [0, 1, 1, 2]
 
 
 def test_a_version_whose_commit_is_gone_has_no_time() -> None:

@@ -111,7 +111,7 @@ class DeltaLog(TablePlace):
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:  # noqa: ARG002 - as of `commit`
         """See `TableLog`. It has every commit that was made before another one that it has."""
         listed = _log_files(self.store.list(names.LOG_DIR, start=f"{start:020d}"))
-        return [*listed, *self._made_meanwhile(listed)]
+        return sorted([*listed, *self._made_meanwhile(listed)], key=lambda log_file: log_file.name)
 
     def _made_meanwhile(self, listed: Sequence[LogFile]) -> list[LogFile]:
         """Gives the commits that `listed` lacks though it has later ones, and that exist.

@@ -55,7 +55,7 @@ class TableLog(TablePlace, Protocol):
     """The log at a store's root. Raises LogError, TableError and StoreError with the table's url."""
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:
-        """Gives the log files of versions from `start` on, by name. `over_holes`: see `commit`."""
+        """Gives the log files of versions from `start` on, the commits in order. `over_holes`: see `commit`."""
 
     def load(self, version: Version | None = None) -> Snapshot:
         """Gives the table as of `version`, the newest by default.
