@@ -625,6 +625,9 @@ def test_an_event_with_an_empty_text_in_a_partition_column_is_applied_once(tmp_p
         (pa.decimal128(10, 2), pa.decimal128(10, 3), Decimal("1.000"), Decimal("1.004")),
         (pa.date32(), pa.timestamp("us"), datetime(2024, 1, 1), datetime(2024, 1, 1, 12)),  # noqa: DTZ001 - no zone
         (pa.float32(), pa.float64(), 0.5, 0.1),
+        (pa.decimal128(10, 2), pa.string(), "01.000", "1.004"),
+        (pa.date32(), pa.large_string(), "2024-1-1 00:00:00", "2024-01-01T12:00:00"),
+        (pa.int64(), pa.dictionary(pa.int8(), pa.float64()), 1.0, 1.7),
     ],
     ids=str,
 )

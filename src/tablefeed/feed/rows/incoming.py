@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.assignment import Assignment
+from tablefeed.data.casts import cast
 from tablefeed.data.partition import empty_is_null
+from tablefeed.data.retype import is_text
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, SchemaMismatchError, UnsupportedOptionError
 from tablefeed.feed.rows.apply import Batch, check
@@ -57,14 +59,24 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
 
 def _refuse_rounded(name: str, given: pa.ChunkedArray, kept: pa.ChunkedArray) -> None:
     """Raises SchemaMismatchError where the key column `name` keeps another number or time than was given."""
-    if given.type == kept.type or not (_is_measured(given.type) and _is_measured(kept.type)):
+    if pa.types.is_dictionary(given.type):
+        given = given.cast(given.type.value_type)
+    if given.type == kept.type:
         return
-    try:
-        back = kept.cast(given.type, safe=False)
-    except pa.ArrowException:  # a double that was rounded up to one digit more than the decimal has
-        back = pa.nulls(len(given), given.type)
+    exact, back = given, kept
+    if is_text(given.type) and (pa.types.is_decimal(kept.type) or pa.types.is_date(kept.type)):
+        wide = pa.timestamp("us") if pa.types.is_date(kept.type) else pa.decimal256(76, 38)
+        convert = cast(given.type, wide, zone=None)
+        exact, back = pa.chunked_array(map(convert, given.chunks), wide), kept.cast(wide)
+    elif _is_measured(given.type) and _is_measured(kept.type):
+        try:
+            back = kept.cast(given.type, safe=False)
+        except pa.ArrowException:  # a double that was rounded up to one digit more than the decimal has
+            back = pa.nulls(len(given), given.type)
+    else:
+        return
     # Not-a-number is the only value that does not equal itself. It is refused later, and so is null.
-    unequal = pc.and_(pc.fill_null(pc.not_equal(back, given), fill_value=True), pc.equal(given, given))
+    unequal = pc.and_(pc.fill_null(pc.not_equal(back, exact), fill_value=True), pc.equal(exact, exact))
     if (at := first(unequal)) is not None:
         raise SchemaMismatchError(
             f"The key column {name} of {TABLE} is {kept.type} and cannot hold the key {given[at].cast(pa.string())} of "
