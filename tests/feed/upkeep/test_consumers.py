@@ -15,6 +15,7 @@ import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import LONG_ID, VECTOR, VECTOR_FILE, add, log_of, metadata, protocol, put, remove
 from support.recorded import cdc
+from tablefeed.delta import names
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.errors import IllegalOptionError, LogError, LogGapError, TableNotFoundError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
@@ -415,11 +416,21 @@ def test_a_version_that_does_not_exist_yet_or_was_reported_already_is_refused() 
 def test_a_version_after_which_commits_left_the_log_is_refused() -> None:
     log = an_old_log()
     clean_up(log.load(), now_ms=ON_DAY_8)
+    fails = FaultyStore(log.store, faults=[Fault(operation="replace")])
 
-    with pytest.raises(LogGapError, match="version"):
-        Consumers(log).register("sums", version=2)
-    assert Consumers(log).list() == ()
+    with pytest.raises(LogGapError) as caught:
+        Consumers(log_of(fails)).register("sums", version=2)  # nothing is written
+    assert (caught.value.expected, caught.value.found) == (3, 4)
     assert Consumers(log).register("sums", version=3).version == 3
+
+
+def test_a_checkpoint_does_not_stand_for_the_commit_that_a_consumer_has_to_read() -> None:
+    log = an_old_log()
+    log.store.delete(f"{names.LOG_DIR}/{names.commit_name(4)}")
+
+    with pytest.raises(LogGapError) as caught:
+        Consumers(log).register("sums", version=3)
+    assert (caught.value.expected, caught.value.found) == (4, 5)
 
 
 def test_a_table_that_does_not_exist_has_no_consumers_and_gets_none(tmp_path: Path) -> None:

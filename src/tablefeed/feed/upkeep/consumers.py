@@ -181,8 +181,7 @@ class Consumers:
     def _check_follows(self, version: Version) -> None:
         """Raises LogGapError if the commit after `version` is not in the log any more."""
         listing = self._log.listing(version + 1)
-        commits = (file.version for file in listing if file.kind is LogFileKind.COMMIT and file.version > version)
-        first = min(commits, default=None)
+        first = min((file.version for file in listing if file.kind is LogFileKind.COMMIT), default=None)
         if first != version + 1:
             remedy = "A consumer cannot read it any more. Register at a later version, or at the newest."
             raise LogGapError(url=self._log.url, expected=version + 1, found=first, remedy=remedy)
