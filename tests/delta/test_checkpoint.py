@@ -19,6 +19,7 @@ from support.checkpoints import TYPES, classic_name, in_parquet, part_name
 from support.commit_columns import decode_commit_columns
 from support.logs import VECTOR, Action, add, metadata, protocol, remove, txn
 from tablefeed.delta import names
+from tablefeed.delta.checkpoint import parquet as checkpoint_parquet
 from tablefeed.delta.checkpoint.reading import read_files, read_removed, read_top_level
 from tablefeed.delta.columns import FILE_COLUMNS, STRING_MAP
 from tablefeed.errors import TABLE, CorruptLogError
@@ -513,6 +514,24 @@ def test_a_checkpoint_whose_pages_are_damaged_loses_no_file_in_silence(place: st
 
     with pytest.raises(CorruptLogError, match=NAME):
         files_in(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("row_group_size", [2000, 40])
+def test_batches_have_fewer_rows_where_what_is_read_of_them_is_large(
+    row_group_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_parquet, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(checkpoint_parquet, "_BATCH_BYTES", 100_000)
+    large = [an_add(f"large-{i}", stats=shake_128(b"%d" % i).hexdigest(1000)) for i in range(200)]
+    small = [an_add(f"small-{i}") for i in range(2000 if row_group_size == 2000 else 0)]
+    source = a_checkpoint([*small, *large], row_group_size=row_group_size)
+
+    def most_rows(*, with_stats: bool) -> int:
+        batches = read_files(source, with_stats=with_stats, log_file=NAME)
+        return max(map(len, batches))
+
+    assert 45 <= most_rows(with_stats=True) <= 50
+    assert most_rows(with_stats=False) > 150
 
 
 def test_a_footer_that_claims_more_columns_than_any_checkpoint_has_takes_no_memory_for_them() -> None:
