@@ -17,6 +17,7 @@ from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.log.segment import LogSegment
 from tablefeed.model.actions import Version
+from tablefeed.model.logfile import LogFileKind
 from tablefeed.store import Entry
 from tablefeed.store.memory import MemoryStore
 
@@ -215,6 +216,9 @@ def test_a_commit_that_a_listing_lacks_is_found_if_the_listing_has_a_later_one()
 
     assert sorted(paths_of(growing.load())) == ["a", "b", "c"]
     assert sorted(file.version for file in growing.listing(1)) == [1, 2, 3]
+    put_checkpoint(log.store, classic_name(2), [protocol(), metadata(), add("a"), add("b")])
+    assert LogFileKind.COMMIT in [file.kind for file in growing.listing(1) if file.version == 2]
+    log.store.delete(f"_delta_log/{classic_name(2)}")
     log.store.delete(commit_path(2))
     with pytest.raises(LogGapError, match="version 2 is missing"):
         growing.load()
