@@ -147,6 +147,28 @@ def test_a_local_disk_that_refused_a_commit_is_named_and_the_commit_is_known_not
     assert commit(healthy, known, ours, still())[0] == committed(1)
 
 
+class LinksAtTheLastTry(Disk):
+    def __init__(self) -> None:
+        self._tries = 0
+
+    def link(self, source: str, target: str, *, folder: int) -> None:
+        self._tries += 1
+        if self._tries == LOST_ANSWER_RETRIES:
+            super().link(source, target, folder=folder)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_commit_that_is_on_a_local_disk_after_its_last_try_failed_is_not_said_to_be_refused(tmp_path: Path) -> None:
+    put(LocalStore(str(tmp_path)), 0, [protocol(), metadata()])
+    log = log_of(LocalStore(str(tmp_path), disk=LinksAtTheLastTry()))
+    known = log.load()
+
+    with pytest.raises(CommitUnknownError, match="version 1 of"):
+        commit(log, known, a_write(log, known, "ours"), still())
+
+    assert log.load().version == 1
+
+
 def test_a_commit_that_stands_is_told_though_the_store_fails_right_after_it() -> None:
     _, log = faulty(Fault(operation="stat", name=commit_path(1)))
 
