@@ -18,8 +18,10 @@ from feed.rows.test_delete_and_update import unnamed_files
 from spark.test_sink import forget_last_batch
 from tablefeed import AlreadyApplied, Committed
 from tablefeed.errors import (
+    DataFileError,
     EqualSequencesError,
     InvalidEventsError,
+    InvalidRowsError,
     MissingPathError,
     SchemaMismatchError,
     TablefeedError,
@@ -176,6 +178,33 @@ def test_a_batch_that_one_task_refuses_leaves_no_file_of_the_other_tasks(session
     given = batch(session, *((number, "a", 1, "u") for number in range(20)), (7, "other", 1, "u"))
     with pytest.raises(EqualSequencesError, match="Make sequence_by finer"):
         tablefeed.spark.apply_changes(given, target, **ARGUMENTS, tasks=4)
+    assert not unnamed_files(target)
+
+
+def test_a_file_that_only_a_task_misses_is_named_by_our_error_and_no_other_file_is_left(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target = a_target(tmp_path)
+    apply(target, (1, "a", 1, "u"))
+    named = set(Path(target).glob("*.parquet"))
+    for path in named:
+        path.unlink()
+    with pytest.raises(DataFileError, match="is gone"):
+        tablefeed.spark.apply_changes(
+            batch(spark, *((n, "b", 2, "u") for n in range(20))), target, **ARGUMENTS, tasks=4
+        )
+    assert not set(Path(target).glob("*.parquet"))
+
+
+@pytest.mark.parametrize(("text", "error"), [("{", InvalidEventsError), ('{"after": {"v": 5}}', InvalidRowsError)])
+def test_an_envelope_that_a_task_cannot_open_is_refused_by_our_error(
+    spark: SparkSession, tmp_path: Path, text: str, error: type[TablefeedError]
+) -> None:
+    target = a_target(tmp_path)
+    with pytest.raises(error, match=f"{target}.*(is no JSON|no value of column v)"):
+        tablefeed.spark.apply_changes(
+            spark.createDataFrame([(text,)], "value string"), target, keys="id", source="debezium", tasks=2
+        )
     assert not unnamed_files(target)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from tablefeed.errors import MissingPathError, TableError, UnsupportedOptionError, naming
+from tablefeed.errors import MissingPathError, StoreError, TablefeedError, UnsupportedOptionError, naming
 from tablefeed.feed.api.append import txn_of
 from tablefeed.feed.api.row_changes import change
 from tablefeed.feed.arguments import location, store_options, whole_number
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 _ORDER = "__ORDER"
 """The column that keeps the order of arrival while rows move to their tasks."""
+
+_FAILED = "__FAILED"
+"""The column with the error that a task met when it opened envelopes, pickled; null in the rows that it read."""
 
 _CONNECT_TASKS = 4
 """How many tasks a batch has by default where Spark does not say how many run at once (Spark Connect)."""
@@ -207,8 +210,8 @@ class _Work:
         # Our own tasks pickled these parts in this query.
         parts = [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
         with deleted_on_error(snapshot.log.store) as written:
-            for part in sorted(parts, key=lambda part: isinstance(part, TableError)):
-                if isinstance(part, TableError):
+            for part in sorted(parts, key=lambda part: isinstance(part, TablefeedError)):
+                if isinstance(part, TablefeedError):
                     raise part
                 written += part.paths
         return parts
@@ -232,8 +235,9 @@ class _Work:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         plain, asked = unwrapped(_arrow_schema(changes).empty_table(), self.asked, schema)
-        task = partial(_unwrapped, self.location, self.asked, schema)
-        return changes.mapInArrow(task, from_arrow_schema(plain.schema)), replace(self, asked=asked)
+        opened = plain.schema.append(pa.field(_FAILED, pa.binary()))
+        task = partial(_unwrapped, self.location, self.asked, schema, opened)
+        return changes.mapInArrow(task, from_arrow_schema(opened)), replace(self, asked=asked)
 
     def part(self, batches: Iterator[pa.RecordBatch], task_of: _Task) -> Part | None:
         """Applies the events of one task; None where it has none."""
@@ -243,6 +247,10 @@ class _Work:
         if not sum(batch.num_rows for batch in found):
             return None
         events = pa.Table.from_batches(found).sort_by(_ORDER).drop_columns([_ORDER])
+        if _FAILED in task_of.columns:
+            for error in events[_FAILED].drop_null().to_pylist():
+                raise pickle.loads(error)  # noqa: S301 - by `_unwrapped`, in this query
+            events = events.drop_columns([_FAILED])
         before = snapshot = _snapshot(self.location, self.storage_options, task_of.version)
         if task_of.after is not None:
             snapshot = replace(before, metadata=task_of.after[0], protocol=task_of.after[1])
@@ -254,13 +262,17 @@ class _Work:
 
 
 def _unwrapped(
-    location: str, asked: Asking, schema: Struct, batches: Iterator[pa.RecordBatch]
+    location: str, asked: Asking, target: Struct, opened: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Spark's tasks call this with changes in an envelope, for a table with the columns of `schema`."""
+    """Spark's tasks call this with changes in an envelope, for a table with the columns of `target`."""
     for batch in batches:
-        with naming(location):
-            plain, _ = unwrapped(pa.Table.from_batches([batch]), asked, schema)
-        yield from plain.to_batches()
+        try:
+            with naming(location):
+                plain, _ = unwrapped(pa.Table.from_batches([batch]), asked, target)
+        except TablefeedError as error:
+            yield pa.RecordBatch.from_pylist([{_FAILED: pickle.dumps(error)}], opened)
+        else:
+            yield from plain.append_column(_FAILED, pa.nulls(plain.num_rows, pa.binary())).to_batches()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,8 +290,10 @@ class _Task:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            part: Part | TableError | None = self.work.part(batches, self)
-        except TableError as error:
+            part: Part | TablefeedError | None = self.work.part(batches, self)
+        except StoreError:
+            raise  # Spark runs the task again: the store may answer then
+        except TablefeedError as error:
             part = error  # the driver raises it, and deletes the files of the other tasks
         if part is not None:
             yield pa.record_batch({"part": pa.array([pickle.dumps(part)], pa.binary())})
