@@ -208,6 +208,22 @@ def test_an_envelope_that_a_task_cannot_open_is_refused_by_our_error(
     assert not unnamed_files(target)
 
 
+def test_a_session_may_distinguish_the_columns_of_changes_and_table_by_their_case(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target, snapshots = a_target(tmp_path), a_target(tmp_path / "snapshots")
+    tablefeed.append(snapshots, pa.table({"id": [2], "v": ["old"], "ts": [0]}))
+    changes = spark.createDataFrame([(1, "a", 1)], "ID long, v string, TS long")
+    before = spark.conf.get("spark.sql.caseSensitive")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        tablefeed.spark.apply_changes(changes, target, keys="id", sequence_by="ts")
+        tablefeed.spark.apply_changes_from_snapshot((changes, 1), snapshots, keys="id")
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", str(before))
+    assert rows(target) == rows(snapshots) == [(1, "a", 1)]
+
+
 def test_events_of_debezium_are_divided_by_the_keys_in_their_envelopes(session: SparkSession, tmp_path: Path) -> None:
     target, given = a_target(tmp_path), []
     for number in range(12):

@@ -225,7 +225,9 @@ class _Work:
             changes.sparkSession.read.format("tablefeed").option("versionAsOf", snapshot.version).options(**storage)
         )
         known = reader.load(snapshot.log.location).where("true" if how.scd_type == 1 else f"{END_AT} IS NULL")
-        deletes = known.selectExpr(*map(_quoted, how.keys), f"true AS {IS_GONE}")
+        spelled = _spelled(changes)
+        keys = (f"{_quoted(name)} AS {_quoted(spelled[name.lower()])}" for name in how.keys)
+        deletes = known.selectExpr(*keys, f"true AS {IS_GONE}")
         return changes.selectExpr("*", f"false AS {IS_GONE}").unionByName(deletes, allowMissingColumns=True)
 
     def _with_keys(self, changes: DataFrame, schema: Struct) -> tuple[DataFrame, _Work]:
@@ -304,7 +306,13 @@ def _divided_by(rows: DataFrame, how: Folding) -> list[Column]:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     fields = from_arrow_schema(how.schema, prefer_timestamp_ntz=True)
-    return [rows[_quoted(name)].try_cast(fields[name].dataType) for name in how.keys]
+    spelled = _spelled(rows)
+    return [rows[_quoted(spelled[name.lower()])].try_cast(fields[name].dataType) for name in how.keys]
+
+
+def _spelled(rows: DataFrame) -> dict[str, str]:
+    """The names of columns by their lower case: a session may distinguish names by their case."""
+    return {name.lower(): name for name in rows.columns}
 
 
 def _quoted(name: str) -> str:
