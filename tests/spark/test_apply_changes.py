@@ -20,6 +20,7 @@ from tablefeed import AlreadyApplied, Committed
 from tablefeed.errors import (
     DataFileError,
     EqualSequencesError,
+    IllegalOptionError,
     InvalidEventsError,
     InvalidRowsError,
     MissingPathError,
@@ -222,6 +223,39 @@ def test_a_session_may_distinguish_the_columns_of_changes_and_table_by_their_cas
     finally:
         spark.conf.set("spark.sql.caseSensitive", str(before))
     assert rows(target) == rows(snapshots) == [(1, "a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "value"),
+    [("STRING", "char(3)", "d  "), ("STRING COLLATE UTF8_LCASE", None, "D"), ("STRING", "char(1)", "d")],
+    ids=["CHAR(3)", "a collation", "CHAR(1)"],
+)
+def test_a_delete_by_rules_of_text_that_arrow_lacks_is_never_taken_for_an_upsert(
+    spark: SparkSession, tmp_path: Path, kind: str, declared: str | None, value: str
+) -> None:
+    target = a_target(tmp_path)
+    apply(target, (1, "a", 1, "u"))
+    metadata = {} if declared is None else {"__CHAR_VARCHAR_TYPE_STRING": declared}
+    plain = spark.sql(f"SELECT 1L AS id, 'b' AS v, 2L AS ts, CAST('{value}' AS {kind}) AS op")
+    changes = plain.withMetadata("op", metadata)
+    assert changes.where("op = 'd'").count() == 1
+    if declared == "char(1)":
+        tablefeed.spark.apply_changes(changes, target, **ARGUMENTS)
+        assert rows(target) == []
+        return
+    with pytest.raises(IllegalOptionError, match="a CHAR or a collated column is compared by rules of its own"):
+        tablefeed.spark.apply_changes(changes, target, **ARGUMENTS)
+    options = {"keys": "id", "sequenceBy": "ts", "applyAsDeletes": "op = 'd'", "exceptColumnList": "op"}
+    with pytest.raises(Exception, match="a CHAR or a collated column is compared by rules of its own"):
+        changes.write.format("tablefeed").options(**options).mode("append").save(target)
+    assert rows(target) == [(1, "a", 1)]
+
+
+def test_a_column_of_a_type_that_arrow_lacks_is_refused_by_our_error(spark: SparkSession, tmp_path: Path) -> None:
+    target = a_target(tmp_path)
+    changes = spark.sql("SELECT 1L AS id, INTERVAL '1' MONTH AS v, 1L AS ts")
+    with pytest.raises(SchemaMismatchError, match=f"{target} have a column of a type that no table has"):
+        tablefeed.spark.apply_changes(changes, target, keys="id", sequence_by="ts")
 
 
 def test_events_of_debezium_are_divided_by_the_keys_in_their_envelopes(session: SparkSession, tmp_path: Path) -> None:

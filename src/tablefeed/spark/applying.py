@@ -35,6 +35,7 @@ from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Metadata, Protocol, Txn, Version
 from tablefeed.model.outcome import Committed
 from tablefeed.model.schema import Struct
+from tablefeed.spark.char import changes_schema
 from tablefeed.spark.options import STORAGE_PREFIX
 from tablefeed.spark.sink import QUERY_ID
 
@@ -320,10 +321,11 @@ def _quoted(name: str) -> str:
 
 
 def _arrow_schema(changes: DataFrame) -> pa.Schema:
-    """Gives the schema of `changes`. Raises SchemaMismatchError where they have the column that is added on the way."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+    """Gives the schema of `changes`.
 
-    schema = to_arrow_schema(changes.schema, timezone="UTC")
+    Raises as `changes_schema`, and SchemaMismatchError where they have the column that is added on the way.
+    """
+    schema = changes_schema(changes.schema)
     refuse_own_columns(schema, _ORDER)
     return schema
 

@@ -28,6 +28,7 @@ from tablefeed.feed.upkeep.background import waited_for
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Txn
 from tablefeed.model.schema import Struct
+from tablefeed.spark.char import changes_schema
 from tablefeed.spark.options import arguments_of, check_txn_pair, named_as_options, parse_options, table_path
 from tablefeed.spark.release import RELEASE, Release
 from tablefeed.spark.sink import batch_txn, reported, task_number
@@ -170,17 +171,14 @@ class _Changes:
 @waited_for()
 def _planned(path: str, schema: StructType, options: ParsedOptions, *, overwrite: bool) -> _Changes:
     """Checks that events with Spark's `schema` can be applied to the table at `path` as `options` say."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     if overwrite:
         raise UnsupportedOptionError(
             option="keys",
             remedy="Overwrites and complete mode replace the rows of a table. Use append mode, or leave keys out.",
         )
-    # Tasks have the session's time zone. The type in the table is the same.
-    source = to_arrow_schema(schema, timezone="UTC")
     log, state = newest_state(path, options.storage)
     with naming(log.url), named_as_options():
+        source = changes_schema(schema)
         asked = asking(arguments_of(options))
         target, batch = fitted(TargetRows(changeable(state)), source.empty_table(), asked)
     return _Changes(

@@ -50,7 +50,7 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
         _refuse_rounded(name, changes[spelled[name.lower()]], fitted[name])
     fitted = empty_is_null(fitted, [name for name in how.schema.names if name in partition_columns])
     sequence = converted(sequence, how.sequence, "sequence of the changes")
-    events = fitted.append_column(KIND, _kinds(changes, asked, source))
+    events = fitted.append_column(KIND, _kinds(changes, asked, _marked(source, changes.schema)))
     if how.absent:
         marks = {name.lower(): member(changes[ABSENT], name) for name in asked.absent}
         events = events.append_column(ABSENT, struct_of({name: marks[name.lower()] for name in how.absent}))
@@ -235,6 +235,15 @@ def _sequence(changes: pa.Table, asked: Asking, spelled: dict[str, str]) -> pa.C
         return changes[names[0]]
     columns = [changes[name].combine_chunks() for name in names]
     return pa.chunked_array([pa.StructArray.from_arrays(columns, names)])
+
+
+def _marked(source: Struct, changes: pa.Schema) -> Struct:
+    """Gives `source` with the metadata of the columns in `changes`, by which Spark marks CHAR and collated columns."""
+    marks = (
+        {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (each.metadata or {}).items()}
+        for each in changes
+    )
+    return Struct(tuple(replace(field, metadata=each) for field, each in zip(source, marks, strict=True)))
 
 
 def _kinds(changes: pa.Table, asked: Asking, source: Struct) -> pa.Array:
