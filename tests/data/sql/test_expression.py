@@ -152,6 +152,9 @@ def test_an_expression_that_nests_too_deep_is_refused() -> None:
         ("CAST(t AS INT) = 1", "CAST\\(timestamp AS int\\)"),
         ("CAST(s = 'a' AS TIMESTAMP) = t", "CAST\\(boolean AS timestamp\\)"),
         ("-CAST(Id AS DECIMAL(35,0)) < 0", "34 digits"),
+        ("greatest(t, '2024-01-01') = t", "does not compare a text with timestamp"),
+        ("least(Id, '1') = 1", "does not compare a text with bigint"),
+        ("isnan(s = 'a')", "boolean is no number"),
     ],
 )
 def test_what_is_not_evaluated_is_refused_by_its_name_before_a_row_is_seen(text: str, named: str) -> None:

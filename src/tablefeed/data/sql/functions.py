@@ -91,6 +91,13 @@ def _positive(c: Call) -> Term:
     return term
 
 
+def _isnan(c: Call) -> Term:
+    (term,) = c.arguments
+    if not kinds.is_numeric(term.type):
+        raise c.refuse(f"{spelt(term.type)} is no number")
+    return loose(kinds.BOOLEAN, [cast(c.scope, term, kinds.DOUBLE)], "coalesce(isnan({}), false)")
+
+
 def _pmod(c: Call) -> Term:
     rest = c.scope.bound(operators.calculate(c, "%", *c.arguments))
     if rest.type not in kinds.INTEGRALS:
@@ -186,7 +193,6 @@ def _member(c: Call) -> Term:
     return value
 
 
-_IS_NAN = "coalesce(isnan({}), false)"
 _CASTS = (kinds.DATE, kinds.TIMESTAMP, kinds.INT, kinds.LONG, kinds.STRING, kinds.DOUBLE, kinds.BOOLEAN)
 
 FUNCTIONS: Known = {
@@ -198,7 +204,7 @@ FUNCTIONS: Known = {
     "nvl2": ((3,), _nvl2),
     "isnull": ((1,), lambda c: loose(kinds.BOOLEAN, c.arguments, "({} IS NULL)")),
     "isnotnull": ((1,), lambda c: loose(kinds.BOOLEAN, c.arguments, "({} IS NOT NULL)")),
-    "isnan": ((1,), lambda c: loose(kinds.BOOLEAN, [cast(c.scope, c.arguments[0], kinds.DOUBLE)], _IS_NAN)),
+    "isnan": ((1,), _isnan),
     "greatest": (ANY[1:], lambda c: operators.extreme(c, "greatest")),
     "least": (ANY[1:], lambda c: operators.extreme(c, "least")),
     "abs": ((1,), lambda c: operators.signed(c, "abs({0})")),

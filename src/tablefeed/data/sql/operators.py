@@ -187,9 +187,11 @@ def coalesced(c: Call) -> Term:
 
 
 def extreme(c: Call, name: str) -> Term:
-    """GREATEST and LEAST, which ignore nulls."""
+    """GREATEST and LEAST, which ignore nulls. Unlike COALESCE, they do not make the other values' type of a text."""
     terms = _chosen(c, c.arguments)
     kind = terms[0].type
+    if kind != STRING and any(term.type == STRING for term in c.arguments):
+        raise c.refuse(f"Spark does not compare a text with {spelt(kind)} here: cast the values to one type")
     # Only among doubles DuckDB keeps the sign of -0.0.
     one, whole = ("{}::DOUBLE", "{}::FLOAT") if kind == kinds.FLOAT else ("{}", "{}")
     return loose(kind, terms, whole.format(f"{name}({', '.join(one for _ in terms)})"))
