@@ -649,6 +649,28 @@ def test_a_key_that_the_table_would_round_is_refused(
     assert tablefeed.open_table(url).version == 1
 
 
+def test_texts_of_a_char_column_that_spark_takes_for_equal_are_one_value(tmp_path: Path) -> None:
+    """Spark reads 'a  ' for 'a' in CHAR(3), and what it reads may be the rows of this table."""
+    made, history = a_target(tmp_path), a_target(tmp_path / "history", scd_type=2)
+    for url in (made, history):
+        commit = Path(url) / "_delta_log" / "00000000000000000000.json"
+        plain = r"\"name\":\"v\",\"type\":\"string\",\"nullable\":true,\"metadata\":{}"
+        declared = plain.replace("{}", r"{\"__CHAR_VARCHAR_TYPE_STRING\":\"char(3)\"}")
+        text = commit.read_text(encoding="utf-8")
+        Path(url, "copy", "_delta_log").mkdir(parents=True)
+        Path(url, "copy", "_delta_log", commit.name).write_text(text.replace(plain, declared), encoding="utf-8")
+    made, history = f"{made}/copy", f"{history}/copy"
+    tablefeed.append(made, events((1, "a  ", 1, "u")).drop_columns(["op"]))
+
+    assert apply(made, (1, "a", 1, "u"), app_id="q", txn_version=0) == Committed(version=Version(2))
+    apply(made, (1, "b", 2, "u"))
+    for ts, value in ((1, "a"), (2, "a "), (3, "b"), (4, "b  ")):
+        apply(history, (1, value, ts, "u"), scd_type=2)
+
+    assert rows(made) == [(1, "b  ", 2)]
+    assert rows(history) == [(1, "a  ", 1, 3), (1, "b  ", 3, None)]
+
+
 def test_a_key_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
     url = str(tmp_path / "target")
     tablefeed.append(url, pa.table({"id": ["a"], "v": ["a"]}), properties=NEEDED)

@@ -88,7 +88,7 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
 
     Nothing is committed. If this raises, the files are deleted. Raises as `fold`, `find` and `write_delta_task`.
     """
-    snapshot, how, events = target.snapshot, batch.how, batch.events
+    snapshot, how, events = target.snapshot, batch.how, _padded(batch.events, target, batch.how)
     store = snapshot.log.store
     state = states.read_state(snapshot)
     keys = batch.keys
@@ -96,7 +96,7 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
     within = None if keys is None or how.snapshot_at is not None else key_ranges(keys, target.schema)
     found = _found(target, batch, within)
     known = Known(
-        rows=pa.table(found.rows.select(how.row_schema.names).columns, schema=how.row_schema),
+        rows=pa.table(_padded(found.rows, target, how).select(how.row_schema.names).columns, schema=how.row_schema),
         state=states.remembered(state, store, keys, how),
         truncated_at=state.truncated_at,
         forgotten_at=state.forgotten_at,
@@ -229,6 +229,19 @@ def _found(target: TargetRows, batch: Batch, within: RowFilter | None) -> FoundR
     rows = found.rows.select([*how.keys, how.sequence_column]).rename_columns(names).cast(events.schema)
     ours, theirs = key_numbers([rows, events], names)
     return find(target, keys, within) if pc.any(pc.is_in(ours, value_set=theirs)).as_py() else found
+
+
+def _padded(rows: pa.Table, target: TargetRows, how: Folding) -> pa.Table:
+    """Gives `rows` with the texts of CHAR columns padded with blanks, as Spark reads them.
+
+    So texts that Spark takes for equal are equal. The column of the sequence stays as it is, as those of events do.
+    """
+    limits = () if target.rules is None else target.rules.limits
+    for name, width in ((each.path[0], each.length) for each in limits if each.kind == "char" and not each.path[1:]):
+        if name in rows.column_names and name != how.sequence_column:
+            at = rows.schema.get_field_index(name)
+            rows = rows.set_column(at, rows.schema.field(at), pc.utf8_rpad(rows.column(at), width))
+    return rows
 
 
 def _plan(target: TargetRows, now_ms: int, names: Sequence[str] | None = None) -> DeltaPlan:
