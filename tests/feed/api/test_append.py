@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -72,6 +73,7 @@ WORDS, CODEC = "must be 'ansi', 'strict' or 'legacy'", "delta.parquet.compressio
         ({"data": []}, errors.SchemaMismatchError, "are a list"),
         ({"data": [{"id": 1}]}, errors.SchemaMismatchError, "are a list"),
         ({"data": pa.chunked_array([[1]])}, errors.SchemaMismatchError, "are not a table"),
+        ({"data": pd.DataFrame([[1, 2]], columns=["id", "id"])}, errors.SchemaMismatchError, "not a table: Duplicate"),
         ({"data": NESTED, "partition_by": ["n"]}, errors.SchemaMismatchError, "is nested"),
         ({"data": NESTED, "partition_by": ["m"]}, errors.SchemaMismatchError, "is nested"),
         ({"partition_by": ["other"]}, errors.SchemaMismatchError, r"^\[DELTA_.* no column 'other'"),

@@ -213,7 +213,7 @@ def reader_of(data: Any, url: str) -> pa.RecordBatchReader:
     if hasattr(data, "__arrow_c_stream__"):
         try:
             return pa.RecordBatchReader.from_stream(data)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, ValueError) as error:  # pandas raises ValueError for two columns of one name
             raise SchemaMismatchError(f"The rows for {url} are not a table: {error}.", url=url) from error
     if isinstance(data, Iterable):
         batches = iter(data)
