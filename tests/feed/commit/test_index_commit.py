@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -402,6 +403,25 @@ def test_a_table_of_the_other_format_is_not_written_to(tmp_path: Path, there: st
     with pytest.raises(errors.TableError, match="TABLEFEED_OTHER_FORMAT"):
         tablefeed.append(table, ROWS, table_format=asked)  # type: ignore[arg-type]
     assert sorted(table.rglob("*")) == files
+
+
+@pytest.mark.parametrize(("there", "asked"), [("delta", "indextables"), ("indextables", "delta")])
+def test_a_table_is_not_made_beside_one_of_the_other_format_that_was_made_during_the_write(
+    tmp_path: Path, there: str, asked: str
+) -> None:
+    table = tmp_path / "table"
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from ROWS.to_batches()
+        tablefeed.append(table, ROWS, table_format=there)  # type: ignore[arg-type]
+
+    with pytest.raises(errors.TableError, match="TABLEFEED_OTHER_FORMAT"):
+        tablefeed.append(table, batches(), table_format=asked)  # type: ignore[arg-type]
+
+    files = [path for batch in tablefeed.open_table(table).files() for path in batch["path"].to_pylist()]
+    assert [path.name for path in table.iterdir() if path.is_file()] == files
+    assert rows_of(table) == sorted(map(repr, ROWS.to_pylist()))
+    assert len([*table.glob("*_log")]) == 1
 
 
 def test_a_first_write_without_rows_makes_the_table(tmp_path: Path) -> None:

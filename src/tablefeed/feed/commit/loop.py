@@ -26,6 +26,7 @@ from tablefeed.feed.commit.delta_commit import DeltaCommit, recorded_version
 from tablefeed.feed.commit.settled_put import put_settled
 from tablefeed.feed.commit.transaction import FormatCommit, Put, Replay, Surroundings, Transaction
 from tablefeed.feed.snapshot.known_state import caught_up
+from tablefeed.feed.snapshot.open_log import refuse_other_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.orphans import delete_after_error, delete_after_replay, delete_orphans
 from tablefeed.feed.write.write_plan import DeltaPlan, SplitPlan
@@ -82,6 +83,9 @@ def _committed(
     while True:
         try:
             with _deleted_if_just_written(log, transaction):
+                if state is None and transaction.plan.found is None:
+                    # Of two first commits in both formats, readers would see one, and the other's rows would be lost.
+                    refuse_other_log(log.store, transaction.plan.table_format)
                 state = _after_lost_put(log, state, ours.longest_pause_s(lost), around) if lost else ours.begin(state)
                 found = _outcome_or_put(ours, log, transaction, state)
         except (CommitUnknownError, NotExclusiveError):

@@ -105,8 +105,20 @@ def found_at(store: Store) -> tuple[TableFormat | None, bytes | None]:
             return TableFormat.DELTA, b""
     if not _is_empty(store, DeltaLog.directory):
         return TableFormat.DELTA, b""
-    is_there = not _is_empty(store, index_names.LOG_DIR) or _has_states(store)
-    return TableFormat.INDEXTABLES if is_there else None, None
+    return TableFormat.INDEXTABLES if _has_index_log(store) else None, None
+
+
+def refuse_other_log(store: Store, made: TableFormat) -> None:
+    """Raises as `refuse_other_format` where the log of the other format is at the place of a new table of `made`."""
+    if made is TableFormat.DELTA:
+        other, is_there = TableFormat.INDEXTABLES, _has_index_log(store)
+    else:
+        other, is_there = TableFormat.DELTA, not _is_empty(store, DeltaLog.directory)
+    refuse_other_format(other if is_there else None, made, url=store.url)
+
+
+def _has_index_log(store: Store) -> bool:
+    return not _is_empty(store, index_names.LOG_DIR) or _has_states(store)
 
 
 def _is_empty(store: Store, directory: str) -> bool:
