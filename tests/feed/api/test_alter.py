@@ -328,6 +328,11 @@ COLUMNS_REFUSED: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], st
         "'set_not_null' and 'drop_not_null'",
     ),
     "no name": ({"rename_columns": {"id": ""}}, errors.IllegalOptionError, "must give each column a name"),
+    "a blank at the end of a name": (
+        {"add_columns": [pa.field("note ", pa.string())]},
+        errors.IllegalOptionError,
+        "between backticks",
+    ),
     "bad path": ({"drop_columns": ["a,b"]}, errors.IllegalOptionError, "one column in each text"),
 }
 

@@ -278,9 +278,13 @@ def _type(kind: object, name: str) -> Any:
 
 
 def _path(name: object, argument: str) -> Path:
-    paths = column_paths(text(name, argument=argument), argument)
+    given = text(name, argument=argument)
+    paths = column_paths(given, argument)
     if len(paths) != 1:
-        raise IllegalOptionError(option=argument, value=str(name), explain="must have one column in each text")
+        raise IllegalOptionError(option=argument, value=given, explain="must have one column in each text")
+    if "`" not in given and ".".join(paths[0]) != given:  # without the blank it would be another column
+        explain = "has a name that begins or ends with a blank: put it between backticks"
+        raise IllegalOptionError(option=argument, value=given, explain=explain)
     return paths[0]
 
 
