@@ -671,6 +671,16 @@ def test_texts_of_a_char_column_that_spark_takes_for_equal_are_one_value(tmp_pat
     assert rows(history) == [(1, "a  ", 1, 3), (1, "b  ", 3, None)]
 
 
+@pytest.mark.parametrize("option", ["keys", "sequence_by"])
+def test_a_key_or_a_sequence_with_a_collation_is_refused(tmp_path: Path, option: str) -> None:
+    """Spark may take 'a' for 'A', and either of them for less than 'B'. Changes of a DataFrame have this mark."""
+    collated = pa.field("c", pa.string(), metadata={"__COLLATIONS": "string collate UTF8_LCASE"})
+    given = events((1, "a", 1, "u")).drop_columns(["op"]).append_column(collated, [["x"]])
+    arguments: dict[str, Any] = {"keys": "id", "sequence_by": "ts", option: "c"}
+    with pytest.raises(IllegalOptionError, match=f"'c' for option '{option}': it has a collation"):
+        tablefeed.apply_changes(a_target(tmp_path), given, **arguments)
+
+
 def test_a_key_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
     url = str(tmp_path / "target")
     tablefeed.append(url, pa.table({"id": ["a"], "v": ["a"]}), properties=NEEDED)

@@ -37,6 +37,8 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     changes, asked = unwrapped(changes, asked, target)
     source = from_arrow(changes.schema)
     spelled = {field.name.lower(): field.name for field in source}
+    marked = _marked(source, changes.schema)
+    _refuse_collated(marked, asked)
     chosen = _chosen(asked, source, spelled)
     columns = _of_table(chosen, target, asked)
     sequence = _sequence(changes, asked, spelled)
@@ -50,7 +52,7 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
         _refuse_rounded(name, changes[spelled[name.lower()]], fitted[name])
     fitted = empty_is_null(fitted, [name for name in how.schema.names if name in partition_columns])
     sequence = converted(sequence, how.sequence, "sequence of the changes")
-    events = fitted.append_column(KIND, _kinds(changes, asked, _marked(source, changes.schema)))
+    events = fitted.append_column(KIND, _kinds(changes, asked, marked))
     if how.absent:
         marks = {name.lower(): member(changes[ABSENT], name) for name in asked.absent}
         events = events.append_column(ABSENT, struct_of({name: marks[name.lower()] for name in how.absent}))
@@ -244,6 +246,15 @@ def _marked(source: Struct, changes: pa.Schema) -> Struct:
         for each in changes
     )
     return Struct(tuple(replace(field, metadata=each) for field, each in zip(source, marks, strict=True)))
+
+
+def _refuse_collated(marked: Struct, asked: Asking) -> None:
+    collated = {field.name.lower() for field in marked if "__COLLATIONS" in field.metadata}
+    for option, names in (("keys", asked.keys), ("sequence_by", asked.sequence_by)):
+        for name in names:
+            if name.lower() in collated:
+                explain = "has a collation, whose order and equal texts are not known here; cast the column to STRING"
+                raise IllegalOptionError(option=option, value=name, explain=explain)
 
 
 def _kinds(changes: pa.Table, asked: Asking, source: Struct) -> pa.Array:
