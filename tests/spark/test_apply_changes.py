@@ -152,8 +152,13 @@ def test_a_history_is_kept_by_a_stream(spark: SparkSession, tmp_path: Path) -> N
         ({"app_id": "job", "txn_version": 1}, UnsupportedOptionError),
         ({"keys": "nope"}, TablefeedError),
         ({"except_column_list": None}, SchemaMismatchError),
+        ({"trigger": {"never": True}}, IllegalOptionError),
+        ({"trigger": {"processingTime": "soon"}}, IllegalOptionError),
+        ({"trigger": {"processingTime": 5}}, IllegalOptionError),
+        ({"trigger": "once"}, IllegalOptionError),
+        ({"query_name": 5}, IllegalOptionError),
     ],
-    ids=["no checkpoint", "a txn", "keys", "columns"],
+    ids=["no checkpoint", "a txn", "keys", "columns", "trigger", "time", "number", "text", "name"],
 )
 def test_a_stream_that_cannot_be_applied_is_refused_before_it_starts(
     spark: SparkSession, tmp_path: Path, arguments: dict[str, Any], error: type[Exception]
@@ -164,6 +169,15 @@ def test_a_stream_that_cannot_be_applied_is_refused_before_it_starts(
     with pytest.raises(error):
         tablefeed.spark.apply_changes(stream, target, **given)
     assert not spark.streams.active
+
+
+def test_rows_that_are_no_data_frame_are_refused_by_name(tmp_path: Path) -> None:
+    target = a_target(tmp_path)
+    given: Any = events((1, "a", 1, "u"))
+    with pytest.raises(IllegalOptionError, match="'Table' for option 'changes': it is no DataFrame of Spark"):
+        tablefeed.spark.apply_changes(given, target, **ARGUMENTS)
+    with pytest.raises(IllegalOptionError, match="'Table' for option 'snapshots': it is no DataFrame of Spark"):
+        tablefeed.spark.apply_changes_from_snapshot((given, 1), target, keys="id")
 
 
 def test_the_rows_of_a_bad_batch_end_the_query_and_nothing_is_committed(spark: SparkSession, tmp_path: Path) -> None:

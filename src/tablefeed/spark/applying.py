@@ -14,10 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from tablefeed.errors import MissingPathError, StoreError, TablefeedError, UnsupportedOptionError, naming
+from tablefeed.errors import (
+    IllegalOptionError,
+    MissingPathError,
+    StoreError,
+    TablefeedError,
+    UnsupportedOptionError,
+    naming,
+)
 from tablefeed.feed.api.append import txn_of
 from tablefeed.feed.api.row_changes import change
-from tablefeed.feed.arguments import location, store_options, whole_number
+from tablefeed.feed.arguments import location, store_options, text, whole_number
 from tablefeed.feed.rows.apply import Part, applied_part, joined
 from tablefeed.feed.rows.asking import Asking, Source, asking
 from tablefeed.feed.rows.attempts import changeable
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from tablefeed.feed.commit.transaction import Transaction
     from tablefeed.feed.snapshot.table_log import Snapshot
@@ -95,6 +103,7 @@ def apply_changes(
     the files that may have its keys. All else is as for `tablefeed.apply_changes`.
     """
     work = _work(target, asking(locals()), tasks, storage_options)
+    _check_frame(changes, "changes")
     if not changes.isStreaming:
         of_streams = {"checkpoint_location": checkpoint_location, "trigger": trigger, "query_name": query_name}
         for name, given in of_streams.items():
@@ -110,8 +119,8 @@ def apply_changes(
     writer = changes.writeStream.foreachBatch(work.batch_function(checkpoint_location))
     writer = writer.option("checkpointLocation", checkpoint_location)
     if query_name is not None:
-        writer = writer.queryName(query_name)
-    return (writer if trigger is None else writer.trigger(**trigger)).start()
+        writer = writer.queryName(text(query_name, argument="query_name"))
+    return (writer if trigger is None else _triggered(writer, trigger)).start()
 
 
 def apply_changes_from_snapshot(
@@ -136,6 +145,23 @@ def apply_changes_from_snapshot(
         return in_order(snapshots, lambda: _snapshot(work.location, work.storage_options, None), work.apply_snapshot)
 
 
+def _check_frame(given: object, argument: str) -> None:
+    from pyspark.sql import DataFrame
+
+    if not isinstance(given, DataFrame):
+        explain = "is no DataFrame of Spark; the calls without .spark take Arrow data"
+        raise IllegalOptionError(option=argument, value=type(given).__name__, explain=explain)
+
+
+def _triggered(writer: DataStreamWriter, trigger: Mapping[str, Any]) -> DataStreamWriter:
+    from pyspark.errors import PySparkException
+
+    try:
+        return writer.trigger(**trigger)
+    except (TypeError, ValueError, PySparkException) as error:
+        raise IllegalOptionError(option="trigger", value=str(trigger), explain=f"is no trigger: {error}") from error
+
+
 def _work(target: str, asked: Asking, tasks: int | None, storage_options: Mapping[str, str] | None) -> _Work:
     return _Work(
         location=location(target),
@@ -156,6 +182,7 @@ class _Work:
 
     def apply_snapshot(self, rows: DataFrame, at: pa.Scalar) -> Committed:
         """Applies a snapshot, with its version."""
+        _check_frame(rows, "snapshots")
         refuse_own_columns(_arrow_schema(rows))
         outcome = replace(self, asked=replace(self.asked, snapshot_at=at)).apply(rows, None)
         return Committed(version=outcome.version)
