@@ -171,6 +171,17 @@ def test_a_stream_that_cannot_be_applied_is_refused_before_it_starts(
     assert not spark.streams.active
 
 
+@pytest.mark.parametrize(("name", "source"), [("__failed", None), ("FAILED", "debezium"), ("ORDER", "debezium")])
+def test_a_name_of_a_column_that_is_added_on_the_way_is_refused_before_a_task_runs(
+    spark: SparkSession, tmp_path: Path, name: str, source: Any
+) -> None:
+    target = a_target(tmp_path)
+    changes = spark.sql(f"SELECT 1L AS id, 'a' AS v, 1L AS ts, 'x' AS `{name}`, '{{}}' AS value")
+    arguments: dict[str, Any] = {"sequence_by": "ts"} if source is None else {"source": source}
+    with pytest.raises(SchemaMismatchError, match=f"have a column (__)?{name}, a name that tablefeed uses itself"):
+        tablefeed.spark.apply_changes(changes, target, keys="id", **arguments)
+
+
 def test_rows_that_are_no_data_frame_are_refused_by_name(tmp_path: Path) -> None:
     target = a_target(tmp_path)
     given: Any = events((1, "a", 1, "u"))

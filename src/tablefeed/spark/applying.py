@@ -265,6 +265,7 @@ class _Work:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         plain, asked = unwrapped(_arrow_schema(changes).empty_table(), self.asked, schema)
+        refuse_own_columns(plain.schema, _ORDER, _FAILED)
         opened = plain.schema.append(pa.field(_FAILED, pa.binary()))
         task = partial(_unwrapped, self.location, self.asked, schema, opened)
         return changes.mapInArrow(task, from_arrow_schema(opened)), replace(self, asked=asked)
@@ -350,10 +351,10 @@ def _quoted(name: str) -> str:
 def _arrow_schema(changes: DataFrame) -> pa.Schema:
     """Gives the schema of `changes`.
 
-    Raises as `changes_schema`, and SchemaMismatchError where they have the column that is added on the way.
+    Raises as `changes_schema`, and SchemaMismatchError where they have a column that is added on the way.
     """
     schema = changes_schema(changes.schema)
-    refuse_own_columns(schema, _ORDER)
+    refuse_own_columns(schema, _ORDER, _FAILED)
     return schema
 
 
