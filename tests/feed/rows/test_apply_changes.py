@@ -57,12 +57,18 @@ def events(*given: Event) -> pa.Table:
     return pa.table(arrays, names=["id", "v", "ts", "op"])
 
 
-def apply(url: str, *given: Event, scd_type: int = 1, **more: Any) -> Committed | AlreadyApplied:  # Any: arguments
+def apply(
+    url: str,
+    *given: Event,
+    scd_type: int = 1,
+    changes: pa.Table | None = None,
+    **more: Any,  # arguments
+) -> Committed | AlreadyApplied:
     history = {"stored_as_scd_type": 2, "except_column_list": ["op", "ts"]}
     one_row = {"apply_as_truncates": "op = 't'", "except_column_list": ["op"]}
     always = {"keys": "id", "sequence_by": "ts", "apply_as_deletes": "op = 'd'"}
     arguments: dict[str, Any] = {**always, **(history if scd_type == 2 else one_row), **more}
-    return tablefeed.apply_changes(url, events(*given), **arguments)
+    return tablefeed.apply_changes(url, events(*given) if changes is None else changes, **arguments)
 
 
 def rows(url: str) -> list[tuple[Any, ...]]:
@@ -180,6 +186,54 @@ def test_25_the_way_is_known_from_the_first_batch_on_also_where_nothing_is_remem
     with pytest.raises(SchemaMismatchError, match="AUTOCDC_STATE_DRIFT"):
         apply(url, (1, "b", 9, "u"), keys=["id", "v"])
     assert rows(url) == [(1, "a", 5)]
+
+
+def value_of(number: int, kind: pa.DataType) -> Any:  # Any: pyarrow has no types
+    if pa.types.is_temporal(kind):
+        return pa.scalar(number, pa.date32()).cast(kind).as_py()
+    return Decimal(number) if pa.types.is_decimal(kind) else number
+
+
+@pytest.mark.parametrize("scd_type", [1, 2])
+@pytest.mark.parametrize(
+    ("older", "wider"),
+    [
+        (pa.int32(), pa.int64()),
+        (pa.int8(), pa.decimal128(12, 1)),
+        (pa.decimal128(5, 1), pa.decimal128(9, 3)),
+        (pa.float32(), pa.float64()),
+        (pa.date32(), pa.timestamp("us")),
+    ],
+    ids=str,
+)
+def test_25_what_is_remembered_still_counts_after_keys_and_sequence_are_widened(
+    tmp_path: Path, older: pa.DataType, wider: pa.DataType, scd_type: int
+) -> None:
+    url = str(tmp_path / "target")
+    at = ["__START_AT", "__END_AT"] if scd_type == 2 else ["ts"]
+    columns = {"id": older, "v": pa.string(), **dict.fromkeys(at, older)}
+    features = {"delta.enableTypeWidening": "true", "delta.feature.timestampNtz": "supported"}
+    tablefeed.append(url, pa.schema(list(columns.items())).empty_table(), properties={**NEEDED, **features})
+
+    def apply_as(kind: pa.DataType, *given: tuple[int, str | None, int, str]) -> None:
+        keys, values, sequences, operations = zip(*given, strict=True)
+        ids, times = (pa.array([value_of(each, kind) for each in found], kind) for found in (keys, sequences))
+        changes = pa.table({"id": ids, "v": pa.array(values, pa.string()), "ts": times, "op": operations})
+        apply(url, changes=changes, scd_type=scd_type)
+
+    apply_as(older, (1, "a", 5, "u"), (2, None, 5, "d"), *([(0, None, 3, "t")] if scd_type == 1 else []))
+    for key in range(10, 14):
+        apply_as(older, (key, None, 5, "d"))
+    tablefeed.alter(url, widen_columns=dict.fromkeys(["id", *at], wider))
+    for key in range(20, 26):  # more files than are kept, so that older ones are merged with newer ones
+        apply_as(wider, (key, None, 5, "d"))
+    late = [(key, "late", 4, "u") for key in (1, 2, 10, 13, 20)]
+    apply_as(wider, *late, *([(30, "cut", 2, "u")] if scd_type == 1 else []), (2, "new", 6, "u"))
+
+    found = tablefeed.open_table(url).to_arrow()
+    current = found.filter(found["__END_AT"].is_null()) if scd_type == 2 else found
+    assert sorted(current["v"].to_pylist()) == ["a", "new"]
+    assert found.schema.field("id").type == wider
 
 
 def test_33_files_that_cannot_have_the_keys_are_not_opened(tmp_path: Path) -> None:

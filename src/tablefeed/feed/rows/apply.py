@@ -90,7 +90,7 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
     """
     snapshot, how, events = target.snapshot, batch.how, _padded(batch.events, target, batch.how)
     store = snapshot.log.store
-    state = states.read_state(snapshot)
+    state = states.state_for(snapshot, how)
     keys = batch.keys
     # A row of any other key would be deleted too: a snapshot does not have it.
     within = None if keys is None or how.snapshot_at is not None else key_ranges(keys, target.schema)
@@ -141,7 +141,7 @@ def joined(
     No key is in two parts. If this raises, the files of `parts` are deleted.
     """
     snapshot = target.snapshot
-    state, plan = states.read_state(snapshot), _plan(target, now_ms)
+    state, plan = states.state_for(snapshot, how), _plan(target, now_ms)
     inserted, updated = (sum(getattr(part, name) for part in parts) for name in ("inserted", "updated"))
     with deleted_on_error(snapshot.log.store) as written:
         written += (path for part in parts for path in part.paths)

@@ -9,6 +9,7 @@ that a key is written few times and a batch reads few files. VACUUM skips folder
 from __future__ import annotations
 
 import base64
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablefeed.delta import features, names
+from tablefeed.delta.schema.arrow_schema import arrow_type, from_arrow
 from tablefeed.errors import TABLE, DataFileError, LogError, ObjectNotFoundError, UnsupportedFeatureError
 from tablefeed.feed.rows.events import Order, key_numbers
 from tablefeed.feed.rows.folding import DELETED_AT, MADE_AT, SEQUENCE, SET, Folding
@@ -26,6 +28,7 @@ from tablefeed.feed.snapshot.table_files import TableFiles
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
 from tablefeed.model.actions import DomainMetadata
+from tablefeed.model.schema import DataType, Decimal, Primitive, widens
 from tablefeed.store import Store, Within
 
 DOMAIN = "tablefeed.applyChanges"
@@ -72,8 +75,8 @@ def fingerprint(how: Folding) -> dict[str, object]:
     """Gives what must stay the same from batch to batch, in words that JSON can hold."""
     return {
         "keys": list(how.keys),
-        "keyTypes": [str(how.schema.field(name).type) for name in how.keys],
-        "sequenceType": str(how.sequence),
+        _KEY_TYPES: [str(how.schema.field(name).type) for name in how.keys],
+        _SEQUENCE_TYPE: str(how.sequence),
         "sequenceColumn": how.sequence_column,
         "scdType": how.scd_type,
         "sparseColumns": list(how.sparse),
@@ -82,6 +85,9 @@ def fingerprint(how: Folding) -> dict[str, object]:
         **({} if how.snapshot_at is None else {"snapshots": True}),
     }
 
+
+_KEY_TYPES, _SEQUENCE_TYPE = "keyTypes", "sequenceType"
+"""Names in the fingerprint; their values are Arrow's texts of types."""
 
 _COLUMNS = "columns"
 """Beside the fingerprint: the columns that the table had, where the fingerprint names some."""
@@ -100,9 +106,15 @@ def drift(state: State, how: Folding, columns: Sequence[str]) -> dict[str, tuple
 
     Columns may have been added to the table, or dropped from it. A new column beside one that is gone may be the same
     column with another name, of which nothing would be remembered: then the one that is gone counts as a difference.
+    Keys and the sequence may have been widened; not the versions of snapshots, whose order was already looked at.
     """
     known, asked = state.how.get(_COLUMNS), fingerprint(how)
     was = {name: value for name, value in state.how.items() if name != _COLUMNS}
+    types = [how.schema.field(name).type for name in how.keys]
+    if isinstance(then := was.get(_KEY_TYPES), list) and len(then) == len(types) and all(map(_widens, then, types)):
+        was[_KEY_TYPES] = asked[_KEY_TYPES]
+    if how.snapshot_at is None and _widens(was.get(_SEQUENCE_TYPE), how.sequence):
+        was[_SEQUENCE_TYPE] = asked[_SEQUENCE_TYPE]
     if isinstance(known, list):
         for name in _LISTS:
             if isinstance(now := asked[name], list):
@@ -110,6 +122,29 @@ def drift(state: State, how: Folding, columns: Sequence[str]) -> dict[str, tuple
             if isinstance(then := was.get(name), list) and all(each in known for each in columns):
                 was[name] = [each for each in then if each in columns]
     return {name: (was.get(name), asked.get(name)) for name in {**asked, **was} if was.get(name) != asked.get(name)}
+
+
+_OLDER: Mapping[object, DataType] = {
+    str(arrow_type(kind)): kind for kind in map(Primitive, ("byte", "short", "integer", "long", "float", "date"))
+}
+"""The types that can be widened, by their texts in a fingerprint, without decimals."""
+_DECIMAL = re.compile(r"decimal128\(([0-9]+), ([0-9]+)\)")
+
+
+def _widens(then: object, now: pa.DataType) -> bool:
+    """Whether the type with the text `then` is `now` or can be widened to it."""
+    decimal = _DECIMAL.fullmatch(str(then))
+    older = Decimal(int(decimal[1]), int(decimal[2])) if decimal else _OLDER.get(then)
+    return then == str(now) or (older is not None and widens(older, from_arrow(pa.schema([("", now)])).fields[0].type))
+
+
+def state_for(snapshot: Snapshot, how: Folding) -> State:
+    """Gives the state that the log of `snapshot` names, with sequences of the type of `how`. Raises as `read_state`."""
+    state, kind = read_state(snapshot), how.sequence
+    truncated_at, forgotten_at = (
+        None if mark is None else mark.cast(kind) for mark in (state.truncated_at, state.forgotten_at)
+    )
+    return replace(state, truncated_at=truncated_at, forgotten_at=forgotten_at)
 
 
 def read_state(snapshot: Snapshot) -> State:
