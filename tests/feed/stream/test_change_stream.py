@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import tablefeed
 from support.logs import LONG_ID, a_source, add, at, info, metadata, protocol
 from support.recorded import VECTORS, cdc, data_file, log, recorded, removed, vector
-from tablefeed.errors import ChangeDataError
+from tablefeed.errors import ChangeDataError, SchemaChangedError
 from tablefeed.feed.changes.java_regex import java_regex
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.snapshot.open_log import open_log
@@ -123,6 +124,21 @@ def test_two_deletion_vectors_of_a_file_are_told_by_their_difference(tmp_path: P
     source = changes_of(table, starting_version=1)
 
     assert read(source, at(1), source.latest(at(1), Limits(files=1))) == [(12, "delete", 1)]
+
+
+def test_a_stream_does_not_begin_with_a_commit_that_replaced_a_column_of_the_rows_that_it_removes(
+    tmp_path: Path,
+) -> None:
+    mapped = {"delta.columnMapping.mode": "name"}
+    rows = pa.table({"id": [1], "kind": ["a"]})
+    tablefeed.append(tmp_path, rows, properties={"delta.enableChangeDataFeed": "true", **mapped})
+    newer = pa.table({"id": [2], "kind": [2]})
+    tablefeed.append(tmp_path, newer, mode="overwrite", overwrite_schema=True)
+
+    source = changes_of(tmp_path, starting_version=1)
+    begin = source.initial()
+    with pytest.raises(SchemaChangedError, match="start at version 2"):
+        source.tasks(begin, source.latest(begin, Limits()))
 
 
 def test_a_start_at_which_nothing_was_recorded_is_refused_when_its_batch_is_read(tmp_path: Path) -> None:

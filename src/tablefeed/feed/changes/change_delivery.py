@@ -16,7 +16,7 @@ from tablefeed.delta.schema.partitioning import of_columns, partition_names
 from tablefeed.errors import LogError
 from tablefeed.feed.changes.change_files import row_change
 from tablefeed.feed.changes.change_partitions import partitioned
-from tablefeed.feed.changes.change_rules import ChangesRecorded
+from tablefeed.feed.changes.change_rules import ChangesRecorded, OneSchema, is_mapped
 from tablefeed.feed.changes.java_regex import JavaRegex
 from tablefeed.feed.scan.task import ChangedRows
 from tablefeed.feed.snapshot.in_force import metadata_at, metadata_before
@@ -80,10 +80,16 @@ class ChangeDelivery:
             self._check_recorded(start.version)
 
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ChangedRows]:
-        """See `Delivery`. Raises ChangeDataError where the first version recorded no changes, or some are not known."""
+        """See `Delivery`. Raises ChangeDataError where the first version recorded no changes, or some are not known.
+
+        Raises SchemaChangedError where the first version replaced a mapped column and removes older rows: the values
+        of that column would be read as null. A stream that tracks the schema was allowed to go on over that.
+        """
         before, in_force = self._moved_to(commit)
         if self._batch is not None and self._batch[0].version == commit.version:
             self._check_recorded(commit.version)
+            if commit.metadata is not None and before is not None and not self._batch[0].barrier:
+                self._check_removed(commit, before)
         timed = replace(commit, committed_at_ms=self._times.of(commit))
         files = [
             file
@@ -129,6 +135,11 @@ class ChangeDelivery:
             start, end = self._batch
             versions = range(start.version, max(end.version, start.version + 1))
             ChangesRecorded(versions=versions, log=self._newest.log).check(self._in_force[1], version)
+
+    def _check_removed(self, commit: Commit, before: Metadata) -> None:
+        if is_mapped(self._newest.metadata) and any(file.data_change for file in commit.removed):
+            one_schema = OneSchema(versions=range(commit.version, commit.version + 1), read=self._newest)
+            one_schema.check_removed(before, commit.version)
 
     def _is_excluded(self, log_path: str) -> bool:
         return self._exclude is not None and self._exclude.finds(log_path)
