@@ -110,13 +110,15 @@ def test_a_first_commit_whose_files_are_gone_when_it_is_put_is_taken_back_with_t
 def test_a_first_commit_whose_files_are_gone_stays_where_another_commit_follows_it_already() -> None:
     store = MemoryStore("orders")
     gone_late = Fault(operation="list", at=3, hook=lambda: put(store, 1, [add("theirs")]))
-    log = log_of(FaultyStore(store, faults=[gone_late]))
+    faulty = FaultyStore(store, faults=[gone_late])
+    log = log_of(faulty)
     ours = a_write(log, None, "ours")
     store.delete("ours")
 
     with pytest.raises(CommitUnknownError, match="ours is gone, and later versions follow it"):
         commit(log, None, ours, still())
 
+    assert "delete" not in [call.operation for call in faulty.calls], "readers never see a log without version 0"
     assert log.load().version == 1
 
 
