@@ -1,4 +1,4 @@
-"""What the targets of text that `append` reads decode with, and the valid texts that their fuzzing begins with."""
+"""Decoders of the text files that `append` reads, and the valid texts with which their fuzzing begins."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _read(data: bytes, shape: TextOrBinary) -> pa.Table:
 
 
 def _kept(found: pa.Table, written: RowFormat, shape: TextOrBinary) -> None:
-    """The columns of the table are the same in what `cat` writes of them, and `append` reads again."""
+    """Checks that `append` reads the same values again from what `cat` writes of the table's columns."""
     known = found.select([name for name in found.column_names if name.lower() in _KINDS.names])
     if known.column_names:
         text = _written(known, written)

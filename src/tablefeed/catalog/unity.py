@@ -146,7 +146,7 @@ class UnityCatalog:
             for k, v in self._object(answer, kind, table.name).items()
             if isinstance(v, str) and v
         }
-        expires_at_ms = str(answer.get("expiration_time"))  # JSON of 64 bits may be a text
+        expires_at_ms = str(answer.get("expiration_time"))  # some catalogs write 64-bit numbers as JSON strings
         return Credentials(values=values, expires_at_ms=int(expires_at_ms) if expires_at_ms.isdecimal() else None)
 
     def ratified(self, table: CatalogTable) -> Ratified:

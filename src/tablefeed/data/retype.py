@@ -154,8 +154,8 @@ def conversion(
 def in_form(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Gives `values` as `kind`, which has their types and names; a member that is NOT NULL there may be null.
 
-    By Arrow's cast, list views lose elements, and a null in such a member raises an error that names no column. The
-    write refuses this null (required.py).
+    Arrow's cast loses elements of list views. For a null in such a member it raises an error that names no column; the
+    write refuses this null by name (required.py).
     """
     convert = conversion(values.type, kind)
     return values if convert is None else convert(values)

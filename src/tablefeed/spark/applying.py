@@ -60,7 +60,7 @@ _ORDER = "__ORDER"
 """The column that keeps the order of arrival while rows move to their tasks."""
 
 _FAILED = "__FAILED"
-"""The column with the error that a task met when it opened envelopes, pickled; null in the rows that it read."""
+"""The column with the pickled error of a batch whose envelopes cannot be opened; null in the rows of the others."""
 
 _CONNECT_TASKS = 4
 """How many tasks a batch has by default where Spark does not say how many run at once (Spark Connect)."""
@@ -340,7 +340,7 @@ def _divided_by(rows: DataFrame, how: Folding) -> list[Column]:
 
 
 def _spelled(rows: DataFrame) -> dict[str, str]:
-    """The names of columns by their lower case: a session may distinguish names by their case."""
+    """The names of columns, as Spark must be given them, by their lower case: a session may distinguish case."""
     return {name.lower(): name for name in rows.columns}
 
 

@@ -704,7 +704,7 @@ def test_a_key_that_the_table_would_round_is_refused(
 
 
 def test_texts_of_a_char_column_that_spark_takes_for_equal_are_one_value(tmp_path: Path) -> None:
-    """Spark reads 'a  ' for 'a' in CHAR(3), and what it reads may be the rows of this table."""
+    """Spark reads 'a' in a CHAR(3) column as 'a  ', and such rows may be copied to this table."""
     made, history = a_target(tmp_path), a_target(tmp_path / "history", scd_type=2)
     for url in (made, history):
         commit = Path(url) / "_delta_log" / "00000000000000000000.json"

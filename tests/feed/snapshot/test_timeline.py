@@ -127,7 +127,7 @@ def test_after_the_early_log_was_cleaned_up_a_time_before_the_first_readable_ver
 
 
 class _Behind(MemoryStore):
-    """A disk whose listing of a folder has no version 1: it was made, as version 2 was, while the folder was read."""
+    """A disk whose listing lacks version 1, because versions 1 and 2 were made while the folder was read."""
 
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
         return (entry for entry in super().list(directory, start=start) if entry.name != "00000000000000000001.json")

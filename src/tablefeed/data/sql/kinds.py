@@ -22,7 +22,7 @@ TIMES = (DATE, NTZ, TIMESTAMP)
 """From the one that the others contain to the one to which the others are widened."""
 
 _VARIANT = pa.struct({"metadata": pa.binary(), "value": pa.binary()})
-"""Of a variant a term has nothing but null."""
+"""The only variant that a term can have is null."""
 
 _PRIMITIVES = {
     "boolean": ("boolean", "BOOLEAN", pa.bool_()),

@@ -187,7 +187,7 @@ def coalesced(c: Call) -> Term:
 
 
 def extreme(c: Call, name: str) -> Term:
-    """GREATEST and LEAST, which ignore nulls. Unlike COALESCE, they do not make the other values' type of a text."""
+    """GREATEST and LEAST, which ignore nulls. Unlike COALESCE, they do not cast a text to another type."""
     terms = _chosen(c, c.arguments)
     kind = terms[0].type
     if kind != STRING and any(term.type == STRING for term in c.arguments):

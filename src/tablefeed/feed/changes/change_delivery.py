@@ -83,7 +83,7 @@ class ChangeDelivery:
         """See `Delivery`. Raises ChangeDataError where the first version recorded no changes, or some are not known.
 
         Raises SchemaChangedError where the first version replaced a mapped column and removes older rows: the values
-        of that column would be read as null. A stream that tracks the schema was allowed to go on over that.
+        of that column would be read as null. A stream that tracks the schema continues: an option allowed it.
         """
         before, in_force = self._moved_to(commit)
         if self._batch is not None and self._batch[0].version == commit.version:

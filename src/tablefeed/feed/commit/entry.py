@@ -207,9 +207,9 @@ def next_commit_time(state: Snapshot | None, now_ms: int) -> int:
         previous_ms = None if state.head is None else state.head.modified_ms
     if previous_ms is not None and previous_ms >= names.LAST_TIME_MS:
         raise LogError(
-            f"Version {state.version} of {TABLE} has the in-commit timestamp {previous_ms}, the highest possible one, "
-            "and each commit needs a greater one than the commit before. Nothing was committed: another writer broke "
-            f"the log. Turn {names.ENABLE_IN_COMMIT_TIMESTAMPS} off and on again.",
+            f"Version {state.version} of {TABLE} has the in-commit timestamp {previous_ms}, the highest possible one. "
+            "The next commit needs a greater one, so nothing was committed. Another writer broke the log: turn "
+            f"{names.ENABLE_IN_COMMIT_TIMESTAMPS} off and on again.",
         )
     return in_commit_timestamp(now_ms=now_ms, previous_ms=previous_ms)
 

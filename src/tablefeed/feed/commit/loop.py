@@ -84,7 +84,7 @@ def _committed(
         try:
             with _deleted_if_just_written(log, transaction):
                 if state is None and transaction.plan.found is None:
-                    # Of two first commits in both formats, readers would see one, and the other's rows would be lost.
+                    # After a first commit in each format, readers would see one table: the other's rows would be lost.
                     refuse_other_log(log.store, transaction.plan.table_format)
                 state = _after_lost_put(log, state, ours.longest_pause_s(lost), around) if lost else ours.begin(state)
                 found = _outcome_or_put(ours, log, transaction, state)

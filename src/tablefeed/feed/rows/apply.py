@@ -234,7 +234,8 @@ def _found(target: TargetRows, batch: Batch, within: RowFilter | None) -> FoundR
 def _padded(rows: pa.Table, target: TargetRows, how: Folding) -> pa.Table:
     """Gives `rows` with the texts of CHAR columns padded with blanks, as Spark reads them.
 
-    So texts that Spark takes for equal are equal. The column of the sequence stays as it is, as those of events do.
+    So texts that Spark takes for equal are equal. The sequence column is not padded: the events' sequences are not
+    either.
     """
     limits = () if target.rules is None else target.rules.limits
     for name, width in ((each.path[0], each.length) for each in limits if each.kind == "char" and not each.path[1:]):

@@ -240,7 +240,7 @@ def _sequence(changes: pa.Table, asked: Asking, spelled: dict[str, str]) -> pa.C
 
 
 def _marked(source: Struct, changes: pa.Schema) -> Struct:
-    """Gives `source` with the metadata of the columns in `changes`, by which Spark marks CHAR and collated columns."""
+    """Gives `source` with the metadata in `changes`, where spark/char.py marks CHAR and collated columns."""
     marks = (
         {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (each.metadata or {}).items()}
         for each in changes

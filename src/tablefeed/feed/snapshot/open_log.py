@@ -109,7 +109,7 @@ def found_at(store: Store) -> tuple[TableFormat | None, bytes | None]:
 
 
 def refuse_other_log(store: Store, made: TableFormat) -> None:
-    """Raises as `refuse_other_format` where the log of the other format is at the place of a new table of `made`."""
+    """Raises as `refuse_other_format` where `store`, the place of a new table in `made`, has the other format's log."""
     if made is TableFormat.DELTA:
         other, is_there = TableFormat.INDEXTABLES, _has_index_log(store)
     else:

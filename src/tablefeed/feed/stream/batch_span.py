@@ -13,7 +13,7 @@ def as_planned(start: Offset, end: Offset) -> Offset:
     """Gives where the batch began whose logged end is `end`: at `start`, or earlier where `start` is after `end`.
 
     `start` is after `end` for a first batch that runs again after a restart that found a newer version. Raises
-    OffsetError where `start` is in a snapshot, and `end` in version 0, before which there is none.
+    OffsetError where `start` is in a snapshot, and `end` in version 0: no snapshot comes before that version.
     """
     if not start.in_snapshot:
         return min(start, end, key=lambda offset: offset.position)

@@ -42,7 +42,7 @@ class StreamMetadata(ABC):
     def begin(self, held_at: Version, begins_at: Version, *, is_first: bool) -> None:
         """Checks that the metadata of `held_at` suits a stream at `begins_at`; the commits it reads do not repeat it.
 
-        `is_first`: the stream is at its begin, or in its initial snapshot: it has delivered no older version.
+        `is_first`: the stream is at its start or in its initial snapshot, so it has delivered no older version.
         """
 
     def begin_batch(
