@@ -417,7 +417,7 @@ def test_the_pairs_are_sparks_implicit_casts(incoming: str, table: str, policies
 
 def test_what_is_no_pair_has_no_cast_by_either_policy() -> None:
     for policy in (Policy.ANSI, Policy.LEGACY):
-        with pytest.raises(LossyConversionError):
+        with pytest.raises(LossyConversionError, match="bool cannot be taken as int32 without loss"):
             stored([True], pa.bool_(), pa.int32(), policy=policy)
 
 

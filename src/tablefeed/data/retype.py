@@ -55,9 +55,8 @@ class LossyConversionError(ValueError):
     def __str__(self) -> str:
         """Names the column, the two types and the reason."""
         because = f" ({self.reason})" if self.reason else ""
-        return (
-            f"column {'.'.join(self.column)} is {self.found} and cannot be taken as {self.wanted} without loss{because}"
-        )
+        what = f"column {'.'.join(self.column)} is {self.found} and" if self.column else f"{self.found}"
+        return f"{what} cannot be taken as {self.wanted} without loss{because}"
 
 
 FIELD_ID = b"PARQUET:field_id"
