@@ -134,6 +134,8 @@ def test_texts_dates_and_times_are_compared_with_their_own_literals() -> None:
 
     assert kept("a > 'Z' AND a < \"ä\"", pa.string(), "Z", "a", "ä") == ["a"]
     assert kept("a >= DATE'2024-01-31'", pa.date32(), day, dt.date(2024, 1, 30)) == [day]
+    assert kept("a >= '2024-01-31'", pa.date32(), day, dt.date(2024, 1, 30)) == [day]
+    assert kept("a IN ('2024-01-31')", pa.date32(), day, dt.date(2024, 1, 30), None) == [day]
     assert kept("a = TIMESTAMP'2024-01-31 13:00:00+01:00'", pa.timestamp("us", "UTC"), instant) == [instant]
     assert kept("a IN (TIMESTAMP'2024-01-31 12:00:00Z')", pa.timestamp("us", "UTC"), instant) == [instant]
     assert kept("a < TIMESTAMP_NTZ'2024-01-31 12:00:00.000001'", pa.timestamp("us"), noon) == [noon]
@@ -172,7 +174,8 @@ def test_of_any_type_it_can_be_asked_whether_it_is_null() -> None:
         ("a = 1e3", pa.int64(), "against a number with an exponent"),
         ("a = TRUE", pa.int64(), "against a boolean"),
         ("a = 5", pa.string(), "holds a, string, against a number: give a text in quotes"),
-        ("a = '2024-01-01'", pa.date32(), "give DATE'2024-01-31'"),
+        ("a = '2024-1-1'", pa.date32(), "give DATE'2024-01-31' or '2024-01-31'"),
+        ("a = '2024-02-30'", pa.date32(), "holds a, date, against a text"),
         ("a = DATE'2024-02-30'", pa.date32(), "which is no such time"),
         ("a = TIMESTAMP'2024-01-31 12:00:00Z'", pa.date32(), "against a timestamp"),
         ("a = TIMESTAMP'2024-01-31 12:00:00'", pa.timestamp("us", "UTC"), "whose zone the session would decide"),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -113,9 +114,22 @@ def _lower(operand: Operand, value: Value) -> tuple[pa.Scalar, bool]:
             pass
         case Primitive("date"), date() if not isinstance(value, datetime):
             pass
+        case Primitive("date"), str() if (day := _day(value)) is not None:
+            value = day
         case _:
             raise _mismatch(operand, value)
     return pa.scalar(value, arrow_type(operand.type)), True
+
+
+def _day(text: str) -> date | None:
+    """The date that `text` spells as Spark writes it; None for other texts, of which Spark casts some to dates too."""
+    try:
+        return date.fromisoformat(text) if _DAY.fullmatch(text) else None
+    except ValueError:  # no such date, like the 30th of February
+        return None
+
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 def _held(value: int | Number, operand: Operand, wide: pa.DataType) -> pa.Scalar:
@@ -181,7 +195,7 @@ _LITERALS = {
     **dict.fromkeys(("float", "double"), "a number"),
     "string": "a text in quotes",
     "boolean": "TRUE or FALSE",
-    "date": "DATE'2024-01-31'",
+    "date": "DATE'2024-01-31' or '2024-01-31'",
     "timestamp": _INSTANT,
     "timestamp_ntz": "TIMESTAMP_NTZ'2024-01-31 12:00:00', without a zone",
 }
