@@ -53,7 +53,7 @@ class LossyConversionError(ValueError):
         return self
 
     def __str__(self) -> str:
-        """Names the column, the two types and the reason."""
+        """Names the column, if it is known, the two types and the reason."""
         because = f" ({self.reason})" if self.reason else ""
         what = f"column {'.'.join(self.column)} is {self.found} and" if self.column else f"{self.found}"
         return f"{what} cannot be taken as {self.wanted} without loss{because}"

@@ -106,7 +106,7 @@ def drift(state: State, how: Folding, columns: Sequence[str]) -> dict[str, tuple
 
     Columns may have been added to the table, or dropped from it. A new column beside one that is gone may be the same
     column with another name, of which nothing would be remembered: then the one that is gone counts as a difference.
-    Keys and the sequence may have been widened; not the versions of snapshots, whose order was already looked at.
+    Keys and the sequence may have been widened. The versions of snapshots must keep their type.
     """
     known, asked = state.how.get(_COLUMNS), fingerprint(how)
     was = {name: value for name, value in state.how.items() if name != _COLUMNS}
