@@ -20,6 +20,7 @@ from tablefeed.errors import (
     InvalidRowsError,
     SchemaMismatchError,
     TableNotFoundError,
+    UnsupportedExpressionError,
     UnsupportedFeatureError,
 )
 from tablefeed.model.actions import Version
@@ -85,6 +86,21 @@ def test_the_rows_of_a_predicate_go_and_no_others(tmp_path: Path, properties: Ma
     assert tablefeed.delete(url, pc.field("id") == 4) == Committed(version=Version(3))
     assert ids(url) == [3, 5, 6, 7, 8, 9, 12]
     assert not unnamed_files(url)
+
+
+@every_table
+def test_rows_go_also_where_a_rule_of_the_table_cannot_be_evaluated(
+    tmp_path: Path, properties: Mapping[str, str]
+) -> None:
+    url = a_table(tmp_path, properties)
+    (metadata,) = of_kind(url, 0, "metaData")
+    metadata["configuration"]["delta.constraints.odd"] = "xxhash64(id) <> 0"
+    (Path(url) / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"metaData": metadata}))
+
+    with pytest.raises(UnsupportedExpressionError, match="xxhash64"):
+        tablefeed.update(url, {"v": "'y'"}, "id < 3")
+    tablefeed.delete(url, "id < 3 OR v = 'x'")
+    assert ids(url) == [3, 4, 5, 6, 7, 8, 9, 12]
 
 
 @every_table

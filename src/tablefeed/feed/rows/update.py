@@ -108,7 +108,9 @@ def _changing(
     snapshot = target.snapshot
     target.check_rows_may_go()
     brought = snapshot.schema if update is None else update[0]
-    plan = plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=now_ms)
+    plan = plan_delta_write(
+        snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=now_ms, adds_rows=update is not None
+    )
     hits = list(target.hits(rows))
     if not hits and txn is None:
         return None

@@ -46,8 +46,12 @@ def plan_delta_write(
     kind: WriteKind,
     rules: WriteRules | None = None,
     now_ms: int | None = None,
+    adds_rows: bool = True,
 ) -> DeltaPlan:
-    """Plans as `sink.plan_write` does, for an existing Delta table or a new one."""
+    """Plans as `sink.plan_write` does, for an existing Delta table or a new one.
+
+    Without `adds_rows`, files have only rows that the table has already: they keep its rules.
+    """
     rules = rules or WriteRules()
     for column in rules.index_as:
         remedy = "Only IndexTables tables are indexed; leave it out, or set tableFormat=indextables for a new one."
@@ -66,7 +70,7 @@ def plan_delta_write(
     check_clustered(clustered_by, target.schema, target.partition_columns)
     if snapshot is None or target.metadata is not None:
         check_indexed(target.properties, target.schema, target.partition_columns)
-    alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms)
+    alignment, identity, kept = _fitted(target, rows, rules, kind=kind, now_ms=now_ms, adds_rows=adds_rows)
     mapping = mapping_mode(target.properties)
     replaces = planned_replacement(rules, target, kind=kind, mapping=mapping)
     if snapshot is not None:
@@ -158,14 +162,14 @@ def _existing(
 
 
 def _fitted(
-    target: Target, rows: Struct, rules: WriteRules, *, kind: WriteKind, now_ms: int | None
+    target: Target, rows: Struct, rules: WriteRules, *, kind: WriteKind, now_ms: int | None, adds_rows: bool
 ) -> tuple[Alignment, tuple[IdentityColumn, ...], Kept | None]:
     """The alignment of columns, the identity columns to generate, and the rules that rows must keep.
 
     The rules are compiled once here, so that a rule that no task could evaluate is refused before any task runs.
     """
     schema, partition_by = target.schema, target.partition_columns
-    if kind is WriteKind.OPTIMIZE:
+    if kind is WriteKind.OPTIMIZE or not adds_rows:
         # These are the table's own rows: they have all values, and were checked against its rules when first written.
         return align(schema, rows, partition_columns=partition_by), (), None
     identity: tuple[IdentityColumn, ...] = ()
