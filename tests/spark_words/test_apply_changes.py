@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 import tablefeed
@@ -15,9 +14,6 @@ from tablefeed.errors import InvalidEventsError, SchemaMismatchError
 from tablefeed.feed.rows.asking import asking
 from tablefeed.model.actions import Version
 from tablefeed.spark.applying import _Task, _Work
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def _work(url: str) -> _Work:
@@ -36,16 +32,23 @@ def test_an_error_of_a_task_names_the_table(tmp_path: Path) -> None:
     assert caught.value.url == url
 
 
-@dataclass
-class _Changes:
+class _Changes(DataFrame):
     """A DataFrame of which only the columns are asked."""
 
-    schema: StructType
+    def __new__(cls, schema: StructType) -> _Changes:  # noqa: ARG004 - for __init__
+        return object.__new__(cls)
+
+    def __init__(self, schema: StructType) -> None:
+        self._columns = schema
+
+    @property
+    def schema(self) -> StructType:
+        return self._columns
 
 
 @pytest.mark.parametrize("name", ["__order", "__IS_GONE"])
 def test_rows_with_a_column_that_is_added_on_the_way_are_refused(tmp_path: Path, name: str) -> None:
     work = _work(str(tmp_path / "target"))
-    rows = cast("DataFrame", _Changes(StructType().add("id", "long").add("ts", "long").add(name, "boolean")))
+    rows = _Changes(StructType().add("id", "long").add("ts", "long").add(name, "boolean"))
     with pytest.raises(SchemaMismatchError, match=f"AUTOCDC_RESERVED_COLUMN_NAME_CONFLICT.*have a column {name}"):
         work.apply_snapshot(rows, pa.scalar(1))
