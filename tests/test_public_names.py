@@ -30,15 +30,16 @@ FUNCTIONS = {
     "enable_features, storage_options)",
     "restore": "(url, *, version, timestamp, storage_options)",
     "delete": "(url, where, *, app_id, txn_version, storage_options)",
-    "update": "(url, set, where, *, app_id, txn_version, storage_options)",
-    "merge": "(url, rows, *, on, matched, not_matched, not_matched_by_source, app_id, txn_version, storage_options)",
+    "update": "(url, set, where, *, time_zone, app_id, txn_version, storage_options)",
+    "merge": "(url, rows, *, on, matched, not_matched, not_matched_by_source, time_zone, app_id, txn_version, "
+    "storage_options)",
     "apply_changes": "(url, changes, *, keys, sequence_by, source, apply_as_deletes, apply_as_truncates, column_list, "
     "except_column_list, ignore_null_updates, ignore_null_updates_column_list, "
     "ignore_null_updates_except_column_list, stored_as_scd_type, track_history_column_list, "
-    "track_history_except_column_list, ties, merge_schema, tombstone_gc_threshold_in_seconds, app_id, txn_version, "
-    "storage_options)",
+    "track_history_except_column_list, ties, merge_schema, tombstone_gc_threshold_in_seconds, time_zone, app_id, "
+    "txn_version, storage_options)",
     "apply_changes_from_snapshot": "(url, snapshots, *, keys, column_list, except_column_list, stored_as_scd_type, "
-    "track_history_column_list, track_history_except_column_list, storage_options)",
+    "track_history_column_list, track_history_except_column_list, time_zone, storage_options)",
     "replicate": "(source, target, *, app_id, starting_version, until, verify, resync, consumer_id, by_rows, "
     "copy_files, storage_options, target_storage_options)",
     "optimize": "(url, *, where, target_size_bytes, max_deleted_rows_ratio, storage_options, on_progress)",

@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,6 +60,19 @@ def ran(writer: StreamOfChangesWriter, tasks: Sequence[Sequence[Event]], *, batc
 
 def event_files(url: str) -> list[str]:
     return sorted(path.name for path in (Path(url) / EVENTS_DIR).glob("*"))
+
+
+def test_texts_become_instants_in_the_zone_of_the_option(tmp_path: Path) -> None:
+    url = str(tmp_path / "target")
+    columns = {"id": pa.int64(), "v": pa.timestamp("us", "UTC"), "ts": pa.int64()}
+    tablefeed.append(url, pa.schema(list(columns.items())).empty_table(), properties=NEEDED)
+
+    with pytest.raises(SchemaMismatchError, match="timeZone"):
+        a_writer(url)
+    writer = a_writer(url, timeZone="Europe/Berlin")
+    writer.commit(ran(writer, [[(1, "2024-06-01 23:00:00", 1, "u")]]), 0)
+
+    assert rows(url) == [(1, datetime(2024, 6, 1, 21, tzinfo=UTC), 1)]
 
 
 def test_a_batch_ends_as_apply_changes_does_in_one_commit_and_is_applied_once(tmp_path: Path) -> None:

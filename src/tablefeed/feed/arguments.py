@@ -154,6 +154,20 @@ def whole_number(value: object, *, argument: str, least: int | None = None) -> i
     return number
 
 
+def zone(value: object) -> tzinfo | None:
+    """Gives the zone that the argument `time_zone` names; None for None. Raises IllegalOptionError."""
+    if value is None:
+        return None
+    from tablefeed.feed.timestamp_text import read_zone
+
+    found = read_zone(text(value, argument="time_zone").strip())
+    if found is None:
+        raise IllegalOptionError(
+            option="time_zone", value=str(value), explain="must be a time zone such as 'Europe/Berlin' or '+01:00'"
+        )
+    return found
+
+
 def selected(schema: pa.Schema, columns: object, *, url: str) -> pa.Schema:
     """Gives the fields that `columns` names, in that order and as often as it names them; None: all fields.
 

@@ -86,6 +86,7 @@ def apply_changes(
     ties: Literal["fail", "last"] = "fail",
     merge_schema: bool = False,
     tombstone_gc_threshold_in_seconds: int | None = None,
+    time_zone: str | None = None,
     checkpoint_location: str | None = None,
     trigger: Mapping[str, Any] | None = None,
     query_name: str | None = None,
@@ -133,6 +134,7 @@ def apply_changes_from_snapshot(
     stored_as_scd_type: Literal[1, 2] = 1,
     track_history_column_list: Sequence[str] | None = None,
     track_history_except_column_list: Sequence[str] | None = None,
+    time_zone: str | None = None,
     tasks: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed:
@@ -289,7 +291,8 @@ class _Work:
         task = 0 if context is None else context.partitionId()
         with naming(self.location):
             batch = batch_of(events, self.asked, snapshot.schema, snapshot.metadata.partition_columns)
-            return applied_part(TargetRows(snapshot, before), batch, task=task, now_ms=task_of.now_ms)
+            target = TargetRows(snapshot, before, zone=self.asked.time_zone)
+            return applied_part(target, batch, task=task, now_ms=task_of.now_ms)
 
 
 def _unwrapped(

@@ -421,6 +421,14 @@ _INDEX_WRITE: tuple[OptionSpec, ...] = (
 
 _USER_METADATA = OptionSpec("userMetadata", text, doc="Text kept in each commit's commitInfo.")
 
+_ZONE_OF_VALUES = OptionSpec(
+    "timeZone",
+    time_zone,
+    doc="The time zone for casts between `timestamp` on one side and `date`, `timestamp_ntz` or text on the other. "
+    "The table's generated columns, defaults and constraints are evaluated in it too. Spark does not report "
+    "the session's time zone to a Python sink. Unset: casts and rules that depend on a time zone are refused.",
+)
+
 _WRITE: tuple[OptionSpec, ...] = (
     OptionSpec(
         "tableFormat",
@@ -460,13 +468,7 @@ _WRITE: tuple[OptionSpec, ...] = (
         "could have such a value fails the write. `legacy`: numbers that do not fit are wrapped and text that cannot "
         "be read becomes null, without a warning.",
     ),
-    OptionSpec(
-        "timeZone",
-        time_zone,
-        doc="The time zone for casts between `timestamp` on one side and `date`, `timestamp_ntz` or text on the other. "
-        "The table's generated columns, defaults and constraints are evaluated in it too. Spark does not report "
-        "the session's time zone to a Python sink. Unset: casts and rules that depend on a time zone are refused.",
-    ),
+    _ZONE_OF_VALUES,
     OptionSpec(
         "txnVersionCollision",
         _one_of(OnCollision),
@@ -629,6 +631,7 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
         _whole("a whole number of seconds", "0 or more", least=0),
         doc="The least time for which a delete is remembered, to ignore older events that come later. Unset: forever.",
     ),
+    _ZONE_OF_VALUES,
 )
 
 STREAM_OF_CHANGES = (*ROW_CHANGES, _USER_METADATA, _EMPTY_BATCHES)

@@ -28,7 +28,10 @@ _CLOCK_UNITS_US = {**UNITS_US, **dict.fromkeys(("DAY", "DD"), DAY_US)}
 def zone_of(scope: Scope) -> tzinfo:
     """The session's time zone."""
     if scope.zone is None:
-        reason = "it depends on the session's time zone, which is not known here: set the option timeZone"
+        reason = (
+            "it depends on the session's time zone, which is not known here: set the option timeZone (time_zone in "
+            "Python)"
+        )
         raise scope.refuse(scope.text, reason)
     try:
         return read_zone(scope.zone)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.data.assignment import Assignment, Policy
@@ -14,13 +13,12 @@ from tablefeed.errors import (
     IncompleteOptionsError,
     SchemaMismatchError,
 )
-from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number, word
+from tablefeed.feed.arguments import column_names, location, store_options, switch, text, whole_number, word, zone
 from tablefeed.feed.commit.collisions import OnCollision, check_collision
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, batch_write
 from tablefeed.feed.snapshot.known_state import newest_state, remember
 from tablefeed.feed.snapshot.table_format import TableFormat
-from tablefeed.feed.timestamp_text import read_zone
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, now_ms, surroundings
 from tablefeed.feed.upkeep.auto_compact import compact_if_wanted
 from tablefeed.feed.upkeep.background import waited_for
@@ -103,9 +101,7 @@ def append(
     rules = WriteRules(
         merges_schema=merge,
         overwrites_schema=overwrite,
-        assignment=Assignment(
-            policy=word(Policy, store_assignment, argument="store_assignment"), zone=_zone(time_zone)
-        ),
+        assignment=Assignment(policy=word(Policy, store_assignment, argument="store_assignment"), zone=zone(time_zone)),
         properties=texts(properties, argument="properties"),
         scope=word(Scope, partition_overwrite_mode, argument="partition_overwrite_mode"),
         cluster_by=_cluster_by(cluster_by),
@@ -161,17 +157,6 @@ def _cluster_by(given: object) -> tuple[LeafPath, ...]:
     if any(len(each) > 1 for each in paths):
         raise IllegalOptionError(option="cluster_by", value=", ".join(names), explain="must be a list of columns")
     return tuple(path for each in paths for path in each)
-
-
-def _zone(name: object) -> tzinfo | None:
-    if name is None:
-        return None
-    zone = read_zone(text(name, argument="time_zone").strip())
-    if zone is None:
-        raise IllegalOptionError(
-            option="time_zone", value=str(name), explain="must be a time zone such as 'Europe/Berlin' or '+01:00'"
-        )
-    return zone
 
 
 def txn_of(app_id: str | None, txn_version: int | None) -> Txn | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.errors import ConflictingOptionsError, naming
 from tablefeed.feed.api.append import reader_of, texts, txn_of
-from tablefeed.feed.arguments import column_names, location, store_options, text
+from tablefeed.feed.arguments import column_names, location, store_options, text, zone
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import applied_part, joined
 from tablefeed.feed.rows.asking import Asking, asking
@@ -69,6 +69,7 @@ def update(
     set: Mapping[str, str],  # noqa: A002 - SQL's word
     where: str | pc.Expression | None = None,
     *,
+    time_zone: str | None = None,
     app_id: str | None = None,
     txn_version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -76,14 +77,16 @@ def update(
     """Sets columns in the rows of the table at `url` for which `where` is true (None: in all rows), in one version.
 
     `set` maps columns to expressions in Spark's SQL over the row's old values, such as {"price": "price * 2"}. The new
-    rows must obey the table's rules. All else is as for `delete`. Raises InvalidRowsError and SchemaMismatchError too.
+    rows must obey the table's rules. `time_zone` is the zone in which these expressions and rules are evaluated; SQL
+    that depends on a zone is refused without it, such as a date that is generated from a timestamp. All else is as for
+    `delete`. Raises InvalidRowsError and SchemaMismatchError too.
     """
-    txn = txn_of(app_id, txn_version)
+    txn, in_zone = txn_of(app_id, txn_version), zone(time_zone)
     new = texts(set, argument="set")
     log, state = newest_state(location(url), store_options(storage_options))
 
     def prepared(target: TargetRows) -> Transaction | None:
-        rows = None if where is None else filter_of(where, target)
+        rows, target = None if where is None else filter_of(where, target), target.in_zone(in_zone)
         return updating(target, new, rows, shown=None if where is None else str(where), txn=txn, now_ms=now_ms)
 
     return change(log, state, prepared, txn=txn)
@@ -98,6 +101,7 @@ def merge(
     matched: Sequence[Update | Delete] = (),
     not_matched: Sequence[Insert] = (),
     not_matched_by_source: Sequence[Update | Delete] = (),
+    time_zone: str | None = None,
     app_id: str | None = None,
     txn_version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -115,7 +119,7 @@ def merge(
     In each list the first clause whose condition is true decides. If several rows match one row of the table, the merge
     is refused, as by Spark. All else is as for `update`.
     """
-    txn = txn_of(app_id, txn_version)
+    txn, in_zone = txn_of(app_id, txn_version), zone(time_zone)
     log, state = newest_state(location(url), store_options(storage_options))
     asked = Merging(
         rows=reader_of(rows, log.url).read_all(),
@@ -124,7 +128,11 @@ def merge(
         not_matched=tuple(clauses(not_matched, "not_matched", (Insert,))),
         not_matched_by_source=tuple(clauses(not_matched_by_source, "not_matched_by_source", (Update, Delete))),
     )
-    return change(log, state, lambda target: merging(target, asked, txn=txn, now_ms=now_ms()), txn=txn)
+
+    def prepared(target: TargetRows) -> Transaction | None:
+        return merging(target.in_zone(in_zone), asked, txn=txn, now_ms=now_ms())
+
+    return change(log, state, prepared, txn=txn)
 
 
 @waited_for()
@@ -148,6 +156,7 @@ def apply_changes(
     ties: Literal["fail", "last"] = "fail",
     merge_schema: bool = False,
     tombstone_gc_threshold_in_seconds: int | None = None,
+    time_zone: str | None = None,
     app_id: str | None = None,
     txn_version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -169,6 +178,8 @@ def apply_changes(
       batch counts.
     - `merge_schema`: the commit adds columns that the table lacks.
     - `tombstone_gc_threshold_in_seconds`: how long a delete is remembered at least; None: forever.
+    - `time_zone`: the zone for casts between timestamps and dates, texts or timestamps without zone, and for SQL and
+      rules of the table that depend on one. Without it these are refused.
     - `source` is the system that the changes come from. It sets the arguments that are left out, so that only `keys`
       must be given: "tablefeed" for a change feed as `tablefeed.changes` and `readChangeFeed` give it, "changes" for
       that of Spark's `changes()`, "debezium" for Debezium's events, in columns or as JSON text in a column `value`.
@@ -193,6 +204,7 @@ def apply_changes_from_snapshot(
     stored_as_scd_type: Literal[1, 2] = 1,
     track_history_column_list: Sequence[str] | None = None,
     track_history_except_column_list: Sequence[str] | None = None,
+    time_zone: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed:
     """Makes the table at `url` equal to snapshots of its source, one after the other, each in one commit.

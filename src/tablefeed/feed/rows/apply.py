@@ -249,7 +249,9 @@ def _plan(target: TargetRows, now_ms: int, names: Sequence[str] | None = None) -
     """The plan of rows that have the columns `names`; None: all."""
     snapshot = target.snapshot
     brought = Struct(tuple(field for field in snapshot.schema if names is None or field.name in names))
-    plan = plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=now_ms)
+    plan = plan_delta_write(
+        snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, rules=target.write_rules, now_ms=now_ms
+    )
     before = target.before
     if before is snapshot:
         return plan

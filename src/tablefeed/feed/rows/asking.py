@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import tzinfo
 from enum import StrEnum
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from tablefeed.errors import IllegalOptionError
-from tablefeed.feed.arguments import column_names, switch, text, whole_number, word
+from tablefeed.feed.arguments import column_names, switch, text, whole_number, word, zone
 from tablefeed.feed.rows.folding import Ties
 
 
@@ -46,6 +47,7 @@ class Asking:
     ties: Ties = Ties.FAIL
     merge_schema: bool = False
     tombstone_gc_threshold_in_seconds: int | None = None
+    time_zone: tzinfo | None = None
     absent: tuple[str, ...] = ()
     snapshot_at: pa.Scalar | None = None
 
@@ -74,6 +76,8 @@ def _checked(name: str, given: Any) -> Any:
             return ()
         case _ if given is None:
             return None
+        case "time_zone":
+            return given if isinstance(given, tzinfo) else zone(given)
         case "source":
             return word(Source, given, argument=name)
         case "apply_as_deletes" | "apply_as_truncates":

@@ -7,6 +7,7 @@ data/sql, which imports DuckDB; this import takes longer than a small batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,17 +18,20 @@ from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.scan.where import row_filter
 from tablefeed.feed.snapshot.verdicts import answers
+from tablefeed.feed.timestamp_text import zone_text
 from tablefeed.model.schema import Primitive, Struct
 
 
-def compiled(asked: Sequence[Asked], schema: Struct, *, option: str, now_us: int | None = None) -> Program:
+def compiled(
+    asked: Sequence[Asked], schema: Struct, *, option: str, now_us: int | None = None, zone: tzinfo | None = None
+) -> Program:
     """Compiles the texts in `asked`, which the user gave as `option`, for rows of `schema`.
 
     Raises IllegalOptionError for SQL that is not evaluated exactly as Spark does, UnsupportedOptionError where sqlglot
     is not installed.
     """
     try:
-        return compile_expressions(asked, schema, time_zone=None, now_us=now_us)
+        return compile_expressions(asked, schema, time_zone=None if zone is None else zone_text(zone), now_us=now_us)
     except NotExactError as error:
         explain = f"cannot be evaluated at {error.part!r:.200}: {error.reason}"
         raise IllegalOptionError(option=option, value=error.text, explain=explain) from error
@@ -78,8 +82,8 @@ def converted(values: pa.ChunkedArray, kind: pa.DataType, what: str) -> pa.Chunk
         ) from error
 
 
-def held(rows: pa.Table, text: str, schema: Struct, *, option: str) -> pa.Array:
-    """Says for each of `rows` whether `text`, the value of `option`, is true.
+def held(rows: pa.Table, text: str, schema: Struct, *, option: str, zone: tzinfo | None = None) -> pa.Array:
+    """Says for each of `rows` whether `text`, the value of `option`, is true; `zone` is the time zone of the session.
 
     The rows have the columns of `schema` in its Arrow types.
 
@@ -87,7 +91,7 @@ def held(rows: pa.Table, text: str, schema: Struct, *, option: str) -> pa.Array:
     is not installed, InvalidRowsError for a row for which Spark would raise.
     """
     answer = by_arrow(rows, text, schema)
-    return by_sql(rows, text, schema, option=option) if answer is None else answer
+    return by_sql(rows, text, schema, option=option, zone=zone) if answer is None else answer
 
 
 def by_arrow(rows: pa.Table, text: str, schema: Struct) -> pa.Array | None:
@@ -100,9 +104,9 @@ def by_arrow(rows: pa.Table, text: str, schema: Struct) -> pa.Array | None:
     return None if answer is None else pc.fill_null(answer, fill_value=False)
 
 
-def by_sql(rows: pa.Table, text: str, schema: Struct, *, option: str) -> pa.Array:
+def by_sql(rows: pa.Table, text: str, schema: Struct, *, option: str, zone: tzinfo | None = None) -> pa.Array:
     """Does as `held`, for any SQL that data/sql evaluates."""
-    program = compiled([Asked(text=text)], schema, option=option)
+    program = compiled([Asked(text=text)], schema, option=option, zone=zone)
     if program.expressions[0].type != Primitive("boolean"):
         raise IllegalOptionError(option=option, value=text, explain="must be true or false")
     batches = rows.combine_chunks().to_batches()

@@ -44,10 +44,11 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     sequence = _sequence(changes, asked, spelled)
     how = _folding(asked, columns, target, sequence.type)
     brought = Struct(tuple(field for field in source if field.name in chosen))
-    check_zone(columns, brought, Assignment())
+    assignment = Assignment(zone=asked.time_zone)
+    check_zone(columns, brought, assignment)
     alignment = align(columns, brought, partition_columns=partition_columns)
     rows = changes.select(brought.names).to_batches()
-    fitted = pa.Table.from_batches(aligned(rows, alignment, how.schema, Assignment()), how.schema)
+    fitted = pa.Table.from_batches(aligned(rows, alignment, how.schema, assignment), how.schema)
     for name in how.keys:
         _refuse_rounded(name, changes[spelled[name.lower()]], fitted[name])
     fitted = empty_is_null(fitted, [name for name in how.schema.names if name in partition_columns])
@@ -103,7 +104,7 @@ def fitted(target: TargetRows, changes: pa.Table, asked: Asking) -> tuple[Target
         target = _with_new_columns(target, changes.schema, asked)
     batch = batch_of(changes, asked, target.snapshot.schema, target.snapshot.metadata.partition_columns)
     check(target, batch.how)
-    return target, batch
+    return target.in_zone(asked.time_zone), batch
 
 
 def _with_new_columns(target: TargetRows, changes: pa.Schema, asked: Asking) -> TargetRows:
@@ -265,5 +266,7 @@ def _kinds(changes: pa.Table, asked: Asking, source: Struct) -> pa.Array:
         text = getattr(asked, option)
         if text is not None:
             rows = in_plain_types(changes, source, of="changes") if rows is None else rows
-            kinds = pc.if_else(held(rows, text, source, option=option), pa.scalar(str(kind)), kinds)
+            kinds = pc.if_else(
+                held(rows, text, source, option=option, zone=asked.time_zone), pa.scalar(str(kind)), kinds
+            )
     return kinds

@@ -123,7 +123,10 @@ class _Merge:
     def plan(self, brought: Struct) -> DeltaPlan:
         """Gives the plan of rows with the columns `brought`."""
         snapshot = self._target.snapshot
-        return plan_delta_write(snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=self._now_ms)
+        rules = self._target.write_rules
+        return plan_delta_write(
+            snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, rules=rules, now_ms=self._now_ms
+        )
 
     def decide(self) -> pa.Array:
         """Fills `made`; gives the indices of the rows of the table that go, because they are deleted or updated."""
@@ -263,7 +266,7 @@ class _Merge:
         if not asked:
             return []
         schema = Struct(tuple(Field(side, self._sides[side], nullable=True) for side in rows.column_names))
-        program = compiled(asked, schema, option="merge", now_us=self._now_ms * 1000)
+        program = compiled(asked, schema, option="merge", now_us=self._now_ms * 1000, zone=self._target.zone)
         arrays = [rows[name].combine_chunks() for name in rows.column_names]
         return evaluated(program, pa.RecordBatch.from_arrays(arrays, rows.column_names), doing="merge")
 

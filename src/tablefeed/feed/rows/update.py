@@ -81,7 +81,7 @@ def updating(
         raise IllegalOptionError(option="set", value="{}", explain="must name a column and its new value")
     kinds = {field.name: field.type for field in schema}
     asked = [Asked(text=text, wanted=kinds[name]) for name, text in texts.items()]
-    program = compiled(asked, schema, option="set", now_us=begun_ms * 1000)
+    program = compiled(asked, schema, option="set", now_us=begun_ms * 1000, zone=target.zone)
     generated = target.generated.difference(texts)
 
     def new(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -109,7 +109,13 @@ def _changing(
     target.check_rows_may_go()
     brought = snapshot.schema if update is None else update[0]
     plan = plan_delta_write(
-        snapshot.log, snapshot, brought, kind=WriteKind.CHANGE, now_ms=now_ms, adds_rows=update is not None
+        snapshot.log,
+        snapshot,
+        brought,
+        kind=WriteKind.CHANGE,
+        rules=target.write_rules,
+        now_ms=now_ms,
+        adds_rows=update is not None,
     )
     hits = list(target.hits(rows))
     if not hits and txn is None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from tablefeed.data.assignment import Assignment
 from tablefeed.data.predicate import RowFilter
 from tablefeed.delta import features
 from tablefeed.delta.columns import to_add_files
@@ -22,6 +24,7 @@ from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.replacement import matches
 from tablefeed.feed.write.rewriting import by_partition
 from tablefeed.feed.write.row_rules import rules_in_force
+from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.model.actions import AddFile, CdcFile, FileAction
 from tablefeed.model.rules import TableRules
 
@@ -36,10 +39,14 @@ class Hit:
 
 
 class TargetRows:
-    """Reads the live rows of one version of a Delta table. Raises DataFileError and LogError where that fails."""
+    """Reads the live rows of one version of a Delta table. Raises DataFileError and LogError where that fails.
 
-    def __init__(self, snapshot: Snapshot, before: Snapshot | None = None) -> None:
+    `zone` is the time zone in which new values are made and the table's rules are evaluated; None: not given.
+    """
+
+    def __init__(self, snapshot: Snapshot, before: Snapshot | None = None, *, zone: tzinfo | None = None) -> None:
         self.snapshot = snapshot
+        self.zone = zone
         self.before = snapshot if before is None else before
         """The table as it is, where the commit adds columns to it."""
         self.schema = snapshot.arrow_schema
@@ -50,6 +57,15 @@ class TargetRows:
         names = {name.lower() for name in self.schema.names}
         self.position = next(name for i in range(len(names) + 1) if (name := f"_position_{i}") not in names)
         """The name of the column that `read` gives positions in; no column of the table has it."""
+
+    def in_zone(self, zone: tzinfo | None) -> TargetRows:
+        """Gives the same rows with another `zone`."""
+        return TargetRows(self.snapshot, self.before, zone=zone)
+
+    @property
+    def write_rules(self) -> WriteRules:
+        """How new rows are made to fit the table."""
+        return WriteRules(assignment=Assignment(zone=self.zone))
 
     @property
     def rules(self) -> TableRules | None:
