@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,15 @@ def test_a_batch_that_spark_runs_again_after_a_restart_changes_nothing(spark: Sp
     assert run(spark, source, target, checkpoint) == query_id
     assert rows(target) == [(3, "c", 1)]
     assert txns(target) == [(query_id, 0), (query_id, 1), (query_id, 2)]
+
+
+def test_texts_become_instants_in_the_zone_that_is_given(spark: SparkSession, tmp_path: Path) -> None:
+    target = str(tmp_path / "target")
+    columns = {"id": pa.int64(), "v": pa.timestamp("us", "UTC"), "ts": pa.int64()}
+    tablefeed.append(target, pa.schema(list(columns.items())).empty_table(), properties=NEEDED)
+    changes = batch(spark, (1, "2024-06-01 23:00:00", 1, "u"))
+    tablefeed.spark.apply_changes(changes, target, **ARGUMENTS, time_zone="Europe/Berlin")
+    assert rows(target) == [(1, datetime(2024, 6, 1, 21, tzinfo=UTC), 1)]
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
