@@ -114,22 +114,22 @@ def _lower(operand: Operand, value: Value) -> tuple[pa.Scalar, bool]:
             pass
         case Primitive("date"), date() if not isinstance(value, datetime):
             pass
-        case Primitive("date"), str() if (day := _day(value)) is not None:
+        case Primitive("date"), str() if (day := read_day(value)) is not None:
             value = day
         case _:
             raise _mismatch(operand, value)
     return pa.scalar(value, arrow_type(operand.type)), True
 
 
-def _day(text: str) -> date | None:
-    """The date that `text` spells as Spark writes it; None for other texts, of which Spark casts some to dates too."""
+def read_day(text: str) -> date | None:
+    """Gives the date that `text` is in the form 2024-01-31; None for other texts, though Spark reads more forms."""
     try:
         return date.fromisoformat(text) if _DAY.fullmatch(text) else None
     except ValueError:  # no such date, like the 30th of February
         return None
 
 
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _held(value: int | Number, operand: Operand, wide: pa.DataType) -> pa.Scalar:

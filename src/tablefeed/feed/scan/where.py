@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from tablefeed.data.predicate import FLIPPED, And, Column, Constant, IsNull, Not
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError, naming
-from tablefeed.feed.scan.comparison import Operand, Value, among, compared
+from tablefeed.feed.scan.comparison import Operand, Value, among, compared, read_day
 from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
 if TYPE_CHECKING:
@@ -199,10 +199,12 @@ class _Reading:
 
     def _time(self, node: exp.Expr, text: str) -> Value:
         kind = node.args["to"].this.name
+        if kind == "DATE" and (day := read_day(text)) is not None:
+            return day
         pattern = _TIMES.get(kind)
         try:
             if pattern is not None and pattern.fullmatch(text):
-                return date.fromisoformat(text) if kind == "DATE" else datetime.fromisoformat(_iso(text))
+                return datetime.fromisoformat(_iso(text))
         except ValueError:
             pass  # no such date, like the 30th of February
         raise self.refuse(f"has {text!r:.60}, which is no such time, or one whose zone the session would decide")
@@ -234,11 +236,9 @@ _PARTS = frozenset(
 _NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?)(?P<exponent>[eE][+-]?[0-9]+)?")
 _MOST_CHARACTERS = 100
 
-_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_MOMENT = _DAY + r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+_MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
 _WITH_ZONE = re.compile(_MOMENT + r"(?: ?(?:Z|UTC)|[+-][0-9]{2}:[0-9]{2})")
 _TIMES: Mapping[str, re.Pattern[str]] = {
-    "DATE": re.compile(_DAY),
     "TIMESTAMP": _WITH_ZONE,
     "TIMESTAMPTZ": _WITH_ZONE,
     "TIMESTAMPLTZ": _WITH_ZONE,
