@@ -86,7 +86,8 @@ def update(
     log, state = newest_state(location(url), store_options(storage_options))
 
     def prepared(target: TargetRows) -> Transaction | None:
-        rows, target = None if where is None else filter_of(where, target), target.in_zone(in_zone)
+        target = target.in_zone(in_zone)
+        rows = None if where is None else filter_of(where, target)
         return updating(target, new, rows, shown=None if where is None else str(where), txn=txn, now_ms=now_ms)
 
     return change(log, state, prepared, txn=txn)

@@ -237,7 +237,8 @@ def _padded(rows: pa.Table, target: TargetRows, how: Folding) -> pa.Table:
     So texts that Spark takes for equal are equal. The sequence column is not padded: the events' sequences are not
     either.
     """
-    limits = () if target.rules is None else target.rules.limits
+    rules = target.rules
+    limits = () if rules is None else rules.limits
     for name, width in ((each.path[0], each.length) for each in limits if each.kind == "char" and not each.path[1:]):
         if name in rows.column_names and name != how.sequence_column:
             at = rows.schema.get_field_index(name)
