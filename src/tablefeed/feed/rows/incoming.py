@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import tzinfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,7 +51,7 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     rows = changes.select(brought.names).to_batches()
     fitted = pa.Table.from_batches(aligned(rows, alignment, how.schema, assignment), how.schema)
     for name in how.keys:
-        _refuse_rounded(name, changes[spelled[name.lower()]], fitted[name])
+        _refuse_rounded(name, changes[spelled[name.lower()]], fitted[name], asked.time_zone)
     fitted = empty_is_null(fitted, [name for name in how.schema.names if name in partition_columns])
     sequence = converted(sequence, how.sequence, "sequence of the changes")
     events = fitted.append_column(KIND, _kinds(changes, asked, marked))
@@ -60,8 +61,11 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     return Batch(events=events.append_column(SEQUENCE, sequence), how=how)
 
 
-def _refuse_rounded(name: str, given: pa.ChunkedArray, kept: pa.ChunkedArray) -> None:
-    """Raises SchemaMismatchError where the key column `name` keeps another number or time than was given."""
+def _refuse_rounded(name: str, given: pa.ChunkedArray, kept: pa.ChunkedArray, zone: tzinfo | None) -> None:
+    """Raises SchemaMismatchError where the key column `name` keeps another number or time than was given.
+
+    `zone` is the one in which dates and times without zone were read as instants.
+    """
     if pa.types.is_dictionary(given.type):
         given = given.cast(given.type.value_type)
     if given.type == kept.type:
@@ -71,6 +75,10 @@ def _refuse_rounded(name: str, given: pa.ChunkedArray, kept: pa.ChunkedArray) ->
         wide = pa.timestamp("us") if pa.types.is_date(kept.type) else pa.decimal256(76, 38)
         convert = cast(given.type, wide, zone=None)
         exact, back = pa.chunked_array(map(convert, given.chunks), wide), kept.cast(wide)
+    elif _is_instant(given.type) != _is_instant(kept.type) and pa.types.is_temporal(given.type):
+        plain = given.type if pa.types.is_date(given.type) else pa.timestamp("us", tz=given.type.tz)
+        convert = cast(kept.type, plain, zone)
+        back = pa.chunked_array(map(convert, kept.chunks), plain).cast(given.type)
     elif _is_measured(given.type) and _is_measured(kept.type):
         try:
             back = kept.cast(given.type, safe=False)
@@ -87,6 +95,10 @@ def _refuse_rounded(name: str, given: pa.ChunkedArray, kept: pa.ChunkedArray) ->
             "committed. Cast the keys, or filter these changes.",
             error_class="DELTA_FAILED_TO_MERGE_FIELDS",
         )
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
 
 
 def _is_measured(kind: pa.DataType) -> bool:
