@@ -197,11 +197,32 @@ def test_several_values_of_a_field_are_the_elements_of_an_array_in_their_order()
     assert read == [{"c": ["b", "a"]}, {"c": None}, {"c": ["z"]}]
 
 
+def test_separate_values_of_an_array_stay_in_their_document_wherever_each_has_its_first_one() -> None:
+    split = a_split(["x", "c"], [[[(0, 1), (1, "a")], [(1, "b")], [(0, 2), (1, "c"), (1, "d")]]])
+
+    assert rows(split, pa.schema([("c", pa.list_(pa.string()))])) == [{"c": ["a"]}, {"c": ["b"]}, {"c": ["c", "d"]}]
+
+
+def test_a_null_alone_is_no_array_whatever_other_documents_have() -> None:
+    split = a_split(["c"], [[[(0, None)], [(0, "a"), (0, None)], [(0, None)]]])
+
+    assert rows(split, pa.schema([("c", pa.list_(pa.string()))])) == [{"c": None}, {"c": ["a", None]}, {"c": None}]
+
+
 def test_several_values_of_a_column_that_is_no_array_are_refused() -> None:
     split = a_split(["c"], [[[(0, 1), (0, 2)]]])
 
     with pytest.raises(DataFileError, match="column c that is not of type int64: a document has several values"):
         rows(split, pa.schema([("c", pa.int64())]))
+
+
+@one_or_many
+def test_a_struct_with_one_member_twice_is_refused_and_moves_no_value_to_another_row(count: int) -> None:
+    twice = Raw(b"\x0d\x84\x00\x81a\x09\x01\x00\x81a\x09\x00")
+    split = a_split(["c"], [[[(0, twice)], [(0, {"b": True})]] * count])
+
+    with pytest.raises(DataFileError, match="a document has several values"):
+        rows(split, pa.schema([("c", pa.struct([("a", pa.bool_()), ("b", pa.bool_())]))]))
 
 
 @one_or_many

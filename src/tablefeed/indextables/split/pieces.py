@@ -20,11 +20,11 @@ from tablefeed.indextables.split.shapes import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Values with one name: `values[i]` is at place `rows[i]` of its column. Places are strictly ascending.
+    """Values with one name: `values[i]` is at place `rows[i]` of its column. Places are ascending.
 
-    With a `code`, `values` is an Arrow array as the code is stored (texts are binary, not yet checked as UTF-8), or for
-    objects and arrays a `Level`, or their JSON texts, also binary. With `code` None it is a list of plain values of any
-    type.
+    With a `code`, no place comes twice. `values` is then an Arrow array as the code is stored (texts are binary, not
+    yet checked as UTF-8), or for objects and arrays a `Level`, or their JSON texts, also binary. With `code` None it is
+    a list of plain values of any type.
     """
 
     code: Code | None
@@ -74,9 +74,9 @@ def in_places(pieces: Sequence[Piece], values: Sequence[pa.Array], kind: pa.Data
         rows, found = pieces[0].rows, values[0]
     else:
         rows, order = _sorted(pa.concat_arrays([piece.rows for piece in pieces]))
-        if _repeats(rows):
-            raise UnfitValueError("a document has several values")
         found = pa.concat_arrays(values).take(order)
+    if (len(pieces) > 1 or pieces[0].code is None) and _repeats(rows):
+        raise UnfitValueError("a document has several values")
     return found if len(found) == count else found.take(pc.index_in(counting(count), value_set=rows))
 
 

@@ -49,12 +49,16 @@ _WHOLE = frozenset({Code.OBJECT, Code.ARRAY, Code.NULL})
 
 
 def _several(pieces: Sequence[Piece]) -> Piece:
-    """The arrays of a field whose elements are stored as separate values of the field, in their order."""
+    """The arrays of a field whose elements are stored as separate values of the field, in their order.
+
+    A null that is the only value of a document is no array, as where no document has separate values.
+    """
     arrays: dict[int, list[object]] = {}
     for piece in pieces:
         for row, value in zip(piece.rows.to_pylist(), plain(piece), strict=True):
             arrays.setdefault(row, []).append(value)
-    return Piece(code=None, rows=pa.array(list(arrays), pa.int64()), values=list(arrays.values()))
+    places = sorted(row for row, values in arrays.items() if values != [None])  # the pieces may come in any order
+    return Piece(code=None, rows=pa.array(places, pa.int64()), values=[arrays[row] for row in places])
 
 
 class _Columns:
