@@ -226,7 +226,7 @@ def domains() -> list[bytes]:
 def tracked_schemas() -> list[bytes]:
     of_table = Metadata(table_id=TABLE_ID, schema_string=_SCHEMA, partition_columns=("p",), configuration={"a": "b"})
     spoken = Protocol(min_reader_version=3, min_writer_version=7, reader_features=frozenset({"deletionVectors"}))
-    entry = TrackedMetadata.of(Version(3), of_table, spoken, source_path="file:/c/sources/0")
+    entry = TrackedMetadata.of(Version(3), of_table, spoken, table_id=TABLE_ID, source_path="file:/c/sources/0")
     return [encode_entry(entry), encode_entry(replace(entry, configuration=None, protocol=None, previous=1))]
 
 

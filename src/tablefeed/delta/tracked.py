@@ -46,10 +46,15 @@ class TrackedMetadata:
     previous: int | None = None
 
     @classmethod
-    def of(cls, version: Version, metadata: Metadata, protocol: Protocol, *, source_path: str) -> TrackedMetadata:
-        """Returns the entry for the metadata and protocol of `version`."""
+    def of(
+        cls, version: Version, metadata: Metadata, protocol: Protocol, *, table_id: str, source_path: str
+    ) -> TrackedMetadata:
+        """Returns the entry for the metadata and protocol of `version`.
+
+        `table_id` is the id of the table now. It is another one than in `metadata` if the table was replaced since.
+        """
         return cls(
-            table_id=metadata.table_id,
+            table_id=table_id,
             version=version,
             schema_string=metadata.schema_string,
             partition_columns=metadata.partition_columns,

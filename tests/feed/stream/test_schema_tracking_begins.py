@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from support.logs import LONG_ID, Action, a_source, add, at, delivered, log_of, metadata, protocol, put
+from support.logs import LONG_ID, Action, a_source, add, at, delivered, log_of, metadata, protocol, put, remove
 from support.tracking import ADDED, Checkpoint, mapped, passed, reached, schema
 from tablefeed.errors import (
     LogError,
     SchemaLogError,
 )
+from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.store import LocalStore
 
@@ -30,6 +31,20 @@ def test_a_stream_that_begins_before_a_change_stops_at_once_and_begins_with_what
     query.evolves(starting_version=0)
     assert (query.columns, query.ends) == (["id"], [reached(2), passed(2)])
     assert query.start(starting_version=0) == [[], ["b"]]
+
+
+def test_a_stream_that_begins_before_its_table_was_replaced_continues_over_that(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    """CREATE OR REPLACE TABLE gives the table a new id, which the offsets and the tracked entries of the query have."""
+    put(table, 2, [metadata(schema(id="long", more="string"), table_id="replaced"), remove("a"), add("b")])
+    changes = ChangePolicy(ignore_changes=True)
+
+    query.evolves(starting_version=0, policy=changes)
+    query.evolves(starting_version=0, policy=changes)
+    assert (query.columns, query.files) == (["id"], [["a"]])
+    assert query.start(starting_version=0, policy=changes) == [[], ["b"]]
+    assert query.columns == ["id", "more"]
 
 
 def test_a_stream_that_begins_with_the_commit_of_a_change_has_it_from_the_start(

@@ -103,8 +103,11 @@ class SchemaTracking(StreamMetadata):
         self._note(last, metadata, protocol)
 
     def check(self, commit: Commit) -> None:
-        """See `StreamMetadata`. Raises OffsetError where the metadata in `commit` is of another table."""
-        if commit.metadata is not None:
+        """See `StreamMetadata`. Raises OffsetError where `commit` gives the table another id after the query began.
+
+        Commits before that may have another id: `CREATE OR REPLACE TABLE` gives a table a new one.
+        """
+        if commit.metadata is not None and commit.version > self._begun.version:
             ours, theirs = self._begun.metadata.table_id, commit.metadata.table_id
             refuse_other(self._url, expected=ours, found=theirs, remedy=REMEDY, at=commit.version)
 
@@ -188,14 +191,18 @@ class SchemaTracking(StreamMetadata):
                 "url=%s is not below a checkpoint: keep this folder exactly as long as the query's checkpoint",
                 self._log.url,
             )
-        entry = self._log.add(TrackedMetadata.of(version, metadata, protocol, source_path=path), after=None)
+        entry = self._log.add(self._tracked(version, metadata, protocol, path), after=None)
         if differs:
             raise self._evolved(entry)
         self._entry = entry
 
     def _successor(self, version: Version, metadata: Metadata | None, protocol: Protocol | None) -> TrackedMetadata:
         path = "" if self._entry is None else self._entry.metadata.source_path
-        return TrackedMetadata.of(version, metadata or self.metadata, protocol or self._protocol, source_path=path)
+        return self._tracked(version, metadata or self.metadata, protocol or self._protocol, path)
+
+    def _tracked(self, version: Version, metadata: Metadata, protocol: Protocol, path: str) -> TrackedMetadata:
+        table_id = self._begun.metadata.table_id
+        return TrackedMetadata.of(version, metadata, protocol, table_id=table_id, source_path=path)
 
     def _evolved(self, entry: TrackedEntry) -> MetadataEvolvedError:
         version, schema = entry.metadata.version, entry.metadata.schema
