@@ -7,12 +7,13 @@ changed rows, and how far a batch of them goes, is decided by a `Delivery` (deli
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tablefeed.delta.schema.schema_string import parse_schema
-from tablefeed.errors import LogError, naming, naming_its_table
+from tablefeed.errors import LogError, SchemaChangedError, naming, naming_its_table
 from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ChangedRows, ScanTask
@@ -130,14 +131,20 @@ class StreamSource:
         self._same_table.compare_after_restart(last_looked_at(start))
         self._tail.forget_replaced(last_looked_at(start))
         is_first = start == self._initial
+        stop_at = None if last is None else self._offset(Version(last + 1))
         held = held_at(start, is_first=is_first)
-        self._metadata.begin(held, start.version, is_first=is_first or start.in_snapshot)
+        try:
+            self._metadata.begin(held, start.version, is_first=is_first or start.in_snapshot)
+        except SchemaChangedError:
+            # Delta-Spark reads the commits of the batch first: one that it refuses for its rows is the error then.
+            with suppress(SchemaChangedError):
+                self._furthest(start, Limits() if self._wants_bound else limits, stop_at)
+            raise
         if start.barrier is Barrier.REACHED:
             return self._offset(start.version, barrier=Barrier.PASSED)
         if start.barrier is Barrier.PASSED and self._options.tracking is not None:
             # `delivered` has usually written this entry. It has not where the query ended before that call.
             self._metadata.passed(self._there(start.version))
-        stop_at = None if last is None else self._offset(Version(last + 1))
         if self._wants_bound and self._bound is None:
             self._bound = self._furthest(start, Limits(), stop_at)
         if self._bound is not None and not self._bound.barrier:  # a batch stops at a barrier by itself
