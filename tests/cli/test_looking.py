@@ -49,6 +49,60 @@ def test_inspect_for_people_names_the_features_and_the_columns(orders: Path) -> 
     assert ["day", "date32[day]", "true"] in lines
 
 
+def damaged(table: Path, version: int) -> str:
+    """Puts half a line in place of a commit, and gives the name of its file."""
+    file = table / "_delta_log" / f"{version:020d}.json"
+    file.write_text('{"add": {')
+    return file.name
+
+
+def test_a_damaged_commit_before_a_checkpoint_is_named_beside_all_that_can_be_read(orders: Path) -> None:
+    tablefeed.checkpoint(orders)
+    name = damaged(orders, 1)
+
+    people, program, log = run("inspect", orders), run("inspect", orders, "--json"), run("log", orders, "--json")
+
+    assert (people.code, program.code, log.code) == (1, 1, 1)
+    facts = program.records[0]
+    assert (facts["version"], facts["files"]["count"], facts["writers"][0]["commits"]) == (3, 3, 3)
+    assert [name in problem for problem in facts["problems"]] == [True]
+    assert name in people.out
+    assert [commit["version"] for commit in log.records] == [3, 2, 0]
+    assert name in log.err
+
+
+def test_a_damaged_commit_that_the_newest_version_needs_leaves_the_version_before_it(orders: Path) -> None:
+    name = damaged(orders, 3)
+    damaged(orders, 2)
+
+    inspected, log = run("inspect", orders, "--json"), run("log", orders, "--json")
+
+    facts = inspected.records[0]
+    assert (inspected.code, facts["version"], facts["rows"]) == (1, 1, 3)
+    assert [f"{2:020d}.json" in problem and "version 1" in problem for problem in facts["problems"]] == [True]
+    assert (log.code, [commit["version"] for commit in log.records]) == (1, [1, 0])
+    asked = run("inspect", orders, "--at", 3)
+    assert (asked.code, asked.out, name in asked.err or f"{2:020d}.json" in asked.err) == (3, "", True)
+
+
+def test_a_missing_commit_that_the_newest_version_needs_leaves_the_version_before_it(orders: Path) -> None:
+    (orders / "_delta_log" / f"{2:020d}.json").unlink()
+
+    done = run("inspect", orders, "--json")
+
+    facts = done.records[0]
+    assert (done.code, facts["version"], len(facts["problems"])) == (1, 1, 1)
+    assert "version 2 is missing" in facts["problems"][0]
+
+
+def test_a_table_of_which_no_version_can_be_read_is_an_error(orders: Path) -> None:
+    name = damaged(orders, 0)
+
+    done = run("inspect", orders)
+
+    assert (done.code, done.out, name in done.err) == (3, "", True)
+
+
 def test_log_gives_the_commits_newest_first(orders: Path) -> None:
     commits = run("log", orders, "--json").records
 

@@ -89,6 +89,32 @@ def test_what_doctor_finds_is_on_the_page(orders: Path) -> None:
     assert "3 of 3 files smaller than 64.0 MiB" in text
 
 
+def test_a_damaged_commit_is_named_on_the_page_and_by_the_command_and_the_rest_is_shown(orders: Path) -> None:
+    output, damaged = orders.parent / "page.html", f"{2:020d}.json"
+    (orders / "_delta_log" / damaged).write_text('{"add": {')
+
+    needed = run("report", orders, "-o", output)
+    page = Page(output.read_text(encoding="utf-8"))
+
+    assert (needed.code, damaged in needed.err, page.text.count(damaged)) == (1, True, 1)
+    assert page.tables["rows and files by operation"][1:] == [
+        ["CREATE TABLE", "1", "0", "0", "0"],
+        ["WRITE", "1", "3", "2", "0"],
+    ]
+
+
+def test_a_damaged_commit_that_only_the_history_needs_is_named_on_the_page(orders: Path) -> None:
+    output, damaged = orders.parent / "page.html", f"{1:020d}.json"
+    tablefeed.checkpoint(orders)
+    (orders / "_delta_log" / damaged).write_text('{"add": {')
+
+    done = run("report", orders, "-o", output, "--json")
+    page = Page(output.read_text(encoding="utf-8"))
+
+    assert (done.code, damaged in done.records[0]["problems"][0], page.text.count(damaged)) == (1, True, 1)
+    assert "rows and files by operation" in page.tables
+
+
 def test_every_plot_has_a_name_a_description_and_a_table_and_the_page_is_small(orders: Path) -> None:
     page = page_of(orders)
 

@@ -123,7 +123,7 @@ OTHER_WAYS: Mapping[str, Callable[[Path], Outcome]] = {
     "changes": lambda path: _all_of(tablefeed.changes(path)),
     "changes told by files": lambda path: _all_of(tablefeed.changes(path, deduplication_mode="dropCarryovers")),
     "follow": _followed,
-    "report": lambda path: len(report(str(path), commits=100, storage_options={}, now_ms=0)),
+    "report": lambda path: len(report(str(path), commits=100, storage_options={}, now_ms=0)[0]),
     "append": lambda path: tablefeed.append(path, pa.table({"id": [99]}).slice(1), app_id="app", txn_version=1),
 }
 """The ways in besides the newest version and the stream of it, by name. The last comes in to write."""

@@ -23,7 +23,8 @@ from tablefeed.cli.arguments import (
     storage,
 )
 from tablefeed.cli.arguments import names as names_in
-from tablefeed.cli.output import aligned, print_json, print_pairs, styled
+from tablefeed.cli.exits import DIFFERENT
+from tablefeed.cli.output import aligned, print_json, print_pairs, print_problems, styled
 from tablefeed.cli.rows import Format, Limit, Output, chosen_format, write_rows
 from tablefeed.wording.words import moment, printable, size
 
@@ -45,13 +46,31 @@ def inspect(
 ) -> None:
     """Show schema, features, size and writers of a table.
 
+    Exits with 1 where commits cannot be read: it names them, and shows the newest version that can be read.
+
     Example: tablefeed inspect /lake/orders
     """
-    opened = tablefeed.open_table(table, **point(at), storage_options=storage(storage_option))  # type: ignore[arg-type]
-    facts = _facts(opened, commits)
+    problems = list[str]()
+    opened = _opened(table, point(at), storage(storage_option), problems)
+    facts = _facts(opened, commits, problems)
     if as_json:
         print_json({"table": table, **facts})
-        return
+    else:
+        _print_facts(table, facts)
+    if problems:
+        raise typer.Exit(DIFFERENT)
+
+
+def _opened(table: str, at: dict[str, int | str], options: dict[str, str], problems: list[str]) -> Table:
+    """Opens the version that `at` names; where it names none, the newest that can be read."""
+    from tablefeed.feed.api.damage import newest_readable
+
+    if at:
+        return tablefeed.open_table(table, **at, storage_options=options)  # type: ignore[arg-type]
+    return newest_readable(table, storage_options=options, problems=problems)
+
+
+def _print_facts(table: str, facts: dict[str, Any]) -> None:
     protocol, files = facts["protocol"], facts["files"]
     features = sorted({*protocol["reader_features"], *protocol["writer_features"]})
     print_pairs(
@@ -76,11 +95,12 @@ def inspect(
                 "writers",
                 [f"{w['writer']}: {w['commits']} commits, the last {w['last_version']}" for w in facts["writers"]],
             ),
+            *([("problems", facts["problems"])] if facts["problems"] else ()),
         ]
     )
 
 
-def _facts(table: Table, commits: int) -> dict[str, Any]:
+def _facts(table: Table, commits: int, problems: list[str]) -> dict[str, Any]:
     from tablefeed.feed.api.numbers import commits_of, writers_in
 
     metadata, protocol = table.metadata, table.protocol
@@ -99,7 +119,8 @@ def _facts(table: Table, commits: int) -> dict[str, Any]:
         "columns": [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in table.schema],
         "properties": dict(sorted(metadata.configuration.items())),
         **_sizes(table),
-        "writers": writers_in(commits_of(table, commits)),
+        "writers": writers_in(commits_of(table, commits, problems=problems)),
+        "problems": problems,
     }
 
 
@@ -140,11 +161,17 @@ def log(
 ) -> None:
     """Show the commits of a table, the newest first.
 
+    Exits with 1 where commits cannot be read: it names them, and shows the others.
+
     Example: tablefeed log /lake/orders 40..57 --stat
     """
     oldest, newest = span(commits)
-    opened = tablefeed.open_table(table, version=newest, storage_options=storage(storage_option))
-    found = opened.commits(limit) if oldest is None else _since(opened.commits(), oldest, limit)
+    options, problems = storage(storage_option), list[str]()
+    opened = _opened(table, {} if newest is None else {"version": newest}, options, problems)
+    all_commits = opened.commits(
+        limit if oldest is None else None, on_unreadable=lambda error: problems.append(error.message)
+    )
+    found = all_commits if oldest is None else _since(all_commits, oldest, limit)
     for commit in found:
         if as_json:
             print_json(commit_facts(commit))
@@ -152,6 +179,9 @@ def log(
             typer.echo(one_line(commit, stat=stat))
         else:
             _print_commit(commit, stat=stat)
+    print_problems(problems)
+    if problems:
+        raise typer.Exit(DIFFERENT)
 
 
 def _since(commits: Iterator[Commit], oldest: int, limit: int | None) -> Iterable[Commit]:

@@ -62,6 +62,12 @@ def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
             typer.echo(f"{styled(label, bold=True)}{printable(str(line))}".rstrip())
 
 
+def print_problems(problems: Iterable[str]) -> None:
+    """Prints on stderr what a command found that cannot be read, one line each."""
+    for problem in problems:
+        typer.echo(f"Error: {printable(problem)}", err=True)
+
+
 def aligned(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """Gives the lines of a table with a header. Numbers are on the right."""
     cells = [[cell(value) for value in row] for row in rows]

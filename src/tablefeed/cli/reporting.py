@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from tablefeed.cli.arguments import AsJson, StorageOptions, storage
-from tablefeed.cli.output import print_json
+from tablefeed.cli.exits import DIFFERENT
+from tablefeed.cli.output import print_json, print_problems
 from tablefeed.cli.progress import working
 from tablefeed.cli.rows import whole_file
 from tablefeed.cli.watching import Tables
@@ -34,21 +35,27 @@ def report(
 ) -> None:
     """Make a page about a table or a query, to look at in a browser: one file, which needs no network.
 
+    Exits with 1 where commits cannot be read: it names them, and the page shows the rest.
+
     Example: tablefeed report /lake/orders -o orders.html
     """
     from tablefeed.report.page import report as page_about
 
     with working("reading the log"):
-        page = page_about(
+        text, problems = page_about(
             source,
             tables=table or (),
             commits=commits,
             storage_options=storage(storage_option),
             now_ms=time.time_ns() // 1_000_000,
-        ).encode()
+        )
+    page = text.encode()
     with whole_file(output) as file:
         file.write(page)
     if as_json:
-        print_json({"page": printable(str(output)), "size_bytes": len(page)})
+        print_json({"page": printable(str(output)), "size_bytes": len(page), "problems": problems})
     else:
         typer.echo(f"wrote {printable(str(output))} ({size(len(page))})")
+        print_problems(problems)
+    if problems:
+        raise typer.Exit(DIFFERENT)

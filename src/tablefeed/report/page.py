@@ -22,10 +22,11 @@ from tablefeed.wording.words import moment
 
 def report(
     url: str, *, tables: Sequence[str] = (), commits: int, storage_options: Mapping[str, str], now_ms: int
-) -> str:
+) -> tuple[str, list[str]]:
     """Gives the page about the table at `url`, or about the query whose checkpoint is there and the `tables` it reads.
 
-    Of a log, the newest `commits` are read. Raises as `open_table` and `QueryCheckpoint`.
+    Of a log, the newest `commits` are read. What is wrong with commits that cannot be read is on the page, and is given
+    beside it. Raises as `newest_readable` and `QueryCheckpoint`.
     """
     try:
         parts = [table_part(url, commits=commits, storage_options=storage_options)]
@@ -46,7 +47,7 @@ def report(
         if tables:
             explain = "goes with the checkpoint of a query, but the first argument is a table"
             raise IllegalOptionError(option="table", value=tables[0], explain=explain)
-    return _page(parts, now_ms)
+    return _page(parts, now_ms), [problem for part in parts for problem in part.problems]
 
 
 def _page(parts: Sequence[Part], now_ms: int) -> str:

@@ -19,13 +19,17 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One table or one query. `tiles` are a name, a number and a remark each; the remark may be empty."""
+    """One table or one query. `tiles` are a name, a number and a remark each; the remark may be empty.
+
+    `problems` say what could not be read, and so is not on the page.
+    """
 
     kind: str
     name: str
     where: str
     tiles: tuple[tuple[str, str, str], ...]
     sections: tuple[Section, ...]
+    problems: tuple[str, ...] = ()
 
     def body(self, *, heading: str) -> Markup:
         """Gives the numbers and sections, which have the headings `heading`."""

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablefeed.feed.api.damage import newest_readable
 from tablefeed.feed.api.health import Finding, diagnose
 from tablefeed.feed.api.numbers import LiveFiles, commits_of, live_files_of
-from tablefeed.feed.api.table import Table, open_table
+from tablefeed.feed.api.table import Table
 from tablefeed.report.figures import (
     MOST_BARS,
     MOST_ROWS,
@@ -31,13 +32,17 @@ _KINDS = {"parquet": "Delta table", "indextables": "IndexTables table"}
 
 
 def table_part(url: str, *, commits: int, storage_options: Mapping[str, str], ids: str = "") -> Part:
-    """Gives the part about the table at `url`, with the newest `commits` of its log. Raises as `open_table`.
+    """Gives the part about the table at `url`, with the newest `commits` of its log. Raises as `newest_readable`.
 
     `ids` begins the names of its plots, which must differ on one page.
     """
-    table = open_table(url, storage_options=storage_options)
-    history, files = commits_of(table, commits), live_files_of(table, by=table.partition_columns)
-    findings = [*diagnose(url, storage_options=storage_options), _small_files(files)]
+    problems = list[str]()
+    table = newest_readable(url, storage_options=storage_options, problems=problems)
+    history = commits_of(table, commits, problems=problems)
+    files = live_files_of(table, by=table.partition_columns)
+    damage = [Finding(topic="log", status="problem", text=problem) for problem in problems]
+    found = [each for each in diagnose(url, storage_options=storage_options) if each.text not in " ".join(problems)]
+    findings = [*damage, *found, _small_files(files)]
     return Part(
         kind=_KINDS.get(table.metadata.format_provider, "Table"),
         name=table.metadata.name or name_of(table.url),
@@ -50,6 +55,7 @@ def table_part(url: str, *, commits: int, storage_options: Mapping[str, str], id
             _partitions(files, ids),
             *writer_sections(history, ids),
         ),
+        problems=tuple(problems),
     )
 
 

@@ -48,9 +48,12 @@ _FURTHEST_MS = 2**61
 """From 1970: the difference of two such times is a long, too."""
 
 
-def commits_of(table: Table, limit: int | None = None) -> pa.Table:
-    """Gives the newest `limit` commits of `table`, all by default, in the columns of `COMMITS`, the newest first."""
-    rows = map(_row, table.commits(limit))
+def commits_of(table: Table, limit: int | None = None, *, problems: list[str]) -> pa.Table:
+    """Gives the newest `limit` commits of `table`, all by default, in the columns of `COMMITS`, the newest first.
+
+    A commit that cannot be read is left out; what is wrong with it is added to `problems`.
+    """
+    rows = map(_row, table.commits(limit, on_unreadable=lambda error: problems.append(error.message)))
     batches = []
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         batches.append(pa.RecordBatch.from_pylist(some, schema=COMMITS))

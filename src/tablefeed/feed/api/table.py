@@ -6,12 +6,13 @@ Results are Arrow data; nothing here writes. A `Table` is a fixed snapshot: open
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError
 from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.arguments import delivered, selected, text, whole_number
 from tablefeed.feed.progress_lines import logged
@@ -227,9 +228,16 @@ class Table:
             for commit, at_ms in self._timed_commits(limit)
         )
 
-    def commits(self, limit: int | None = None) -> Iterator[Commit]:
-        """Gives each commit as `history` does, with its files and all that it changed."""
-        return (replace(commit, committed_at_ms=at_ms) for commit, at_ms in self._timed_commits(limit))
+    def commits(
+        self, limit: int | None = None, *, on_unreadable: Callable[[TablefeedError], None] | None = None
+    ) -> Iterator[Commit]:
+        """Gives each commit as `history` does, with its files and all that it changed.
+
+        A commit that cannot be read is left out where `on_unreadable` is given, which is called with the error. It
+        counts for `limit`. By default, the error is raised.
+        """
+        timed = self._timed_commits(limit, on_unreadable)
+        return (replace(commit, committed_at_ms=at_ms) for commit, at_ms in timed)
 
     def txn_version(self, app_id: str) -> int | None:
         """Gives the newest txn version of the application `app_id` in this table; None where the table has none."""
@@ -240,23 +248,33 @@ class Table:
     def _log(self) -> TableLog:
         return self._snapshot.log
 
-    def _timed_commits(self, limit: int | None) -> Iterator[tuple[Commit, int]]:
+    def _timed_commits(
+        self, limit: int | None, on_unreadable: Callable[[TablefeedError], None] | None = None
+    ) -> Iterator[tuple[Commit, int]]:
         if limit is not None:
             limit = whole_number(limit, argument="limit", least=0)
-        return self._newest_first(limit)
+        return self._newest_first(limit, on_unreadable)
 
     def _refuse_other(self) -> None:
         """Raises OffsetError where another table is at the path now, and TableNotFoundError where none is."""
         SameTable(self._snapshot, remedy="Open the table again.").compare()
 
-    def _newest_first(self, limit: int | None) -> Iterator[tuple[Commit, int]]:
+    def _newest_first(
+        self, limit: int | None, on_unreadable: Callable[[TablefeedError], None] | None
+    ) -> Iterator[tuple[Commit, int]]:
         self._refuse_other()
         log_files = [
             f for f in self._log.listing() if f.kind is LogFileKind.COMMIT and f.version <= self._snapshot.version
         ]
         times = file_times(log_files, self._snapshot)
         for log_file in log_files[::-1][:limit]:
-            commit = required_commit(self._log, log_file)
+            try:
+                commit = required_commit(self._log, log_file)
+            except (LogError, ObjectNotFoundError) as error:
+                if on_unreadable is None:
+                    raise
+                on_unreadable(error)
+                continue
             yield commit, times.get(commit.version, commit.committed_at_ms or log_file.modified_ms)
 
     def _rows(
