@@ -15,6 +15,8 @@ import pytest
 import tablefeed
 from cli.tables import rows
 from support.command_line import ended, run, started
+from support.logs import a_log, col, meta, protocol
+from tablefeed.store import LocalStore
 
 
 def ids(table: Path) -> list[int]:
@@ -318,6 +320,23 @@ def test_events_are_applied_in_their_order(tmp_path: Path) -> None:
 
     assert done.code == 0, done.err
     assert tablefeed.open_table(tmp_path / "t").to_arrow().to_pylist() == [{"id": 1, "v": "b"}]
+
+
+def test_rows_get_values_that_depend_on_a_time_zone_in_the_zone_that_is_given(tmp_path: Path) -> None:
+    told = protocol(1, 7, writerFeatures=["generatedColumns", "domainMetadata"])
+    day = col("day", "date", notes={"delta.generationExpression": "CAST(at AS DATE)"})
+    a_log(LocalStore(str(tmp_path)), v0=[told, meta(col("id"), col("at", "timestamp"), day)])
+    (tmp_path / "e.csv").write_text("id,at\n1,2024-06-01 23:00:00Z\n")
+    events = ["apply-changes", tmp_path, tmp_path / "e.csv", "--keys", "id", "--sequence-by", "at"]
+
+    for command in (["append", tmp_path, tmp_path / "e.csv"], events):
+        refused, unknown = run(*command), run(*command, "--time-zone", "Mars")
+        assert (refused.code, "--time-zone" in refused.err) == (3, True), refused.err
+        assert (unknown.code, "'--time-zone'" in unknown.err) == (3, True), unknown.err
+        assert run(*command, "--time-zone", "Europe/Berlin").code == 0
+        found = tablefeed.open_table(tmp_path).to_arrow(columns=["day"])["day"].to_pylist()
+        assert found == [date(2024, 6, 2)]
+        tablefeed.delete(tmp_path, "true")
 
 
 def test_a_copy_is_made_and_brought_up_to_date(orders: Path, tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def plain_text(error: TablefeedError, flags: Mapping[str, str]) -> str:
         for name, flag in typed.items():
             error.reword(partial(_replaced, repr(name), repr(flag)))
     text = str(error).replace("option mergeSchema=true, merge_schema=True in Python", "merge_schema=True")
+    names = r"(?:the option )?\b\w+ \(([a-z_]+) in Python\)"
+    text = re.sub(names, lambda found: flags.get(found[1], found[0]), text)
     text = re.sub(r"\b([a-z_]+)=True\b", lambda found: flags.get(found[1], found[0]), text)
     return printable(" ".join(text.split()))
 

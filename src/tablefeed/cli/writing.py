@@ -23,6 +23,13 @@ AppId = Annotated[
 TxnVersion = Annotated[
     int | None, typer.Option("--txn-version", metavar="N", help="A number that grows, with --app-id.")
 ]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ZONE",
+        help="The zone, such as Europe/Berlin, for the table's rules and for values whose type has no zone.",
+    ),
+]
 MergeSchema = Annotated[bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")]
 
 
@@ -36,6 +43,7 @@ def append(
         str | None, typer.Option(metavar="A,B", help="The partition columns of a new table.")
     ] = None,
     merge_schema: MergeSchema = False,
+    time_zone: TimeZone = None,
     app_id: AppId = None,
     txn_version: TxnVersion = None,
     user_metadata: Annotated[str | None, typer.Option(metavar="TEXT", help="A text for the commit.")] = None,
@@ -54,6 +62,7 @@ def append(
             mode=mode,
             partition_by=names_in(partition_by) or (),
             merge_schema=merge_schema,
+            time_zone=time_zone,
             app_id=app_id,
             txn_version=txn_version,
             user_metadata=user_metadata,
@@ -105,6 +114,7 @@ def apply_changes(
     stored_as_scd_type: Annotated[int, typer.Option(min=1, max=2, help="2 keeps the history of each row.")] = 1,
     ties: Annotated[Literal["fail", "last"], typer.Option(help="What equal sequences of a key mean.")] = "fail",
     merge_schema: MergeSchema = False,
+    time_zone: TimeZone = None,
     shape: InputFormat = None,
     app_id: AppId = None,
     txn_version: TxnVersion = None,
@@ -127,6 +137,7 @@ def apply_changes(
         "stored_as_scd_type": stored_as_scd_type,
         "ties": ties,
         "merge_schema": merge_schema,
+        "time_zone": time_zone,
         "app_id": app_id,
         "txn_version": txn_version,
     }
