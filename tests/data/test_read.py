@@ -301,6 +301,30 @@ def test_batches_of_texts_that_repeat_are_as_small_as_those_of_others(
     assert len(batches) < 200
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        pa.table({"zeros": pa.array([[0.0] * 500] * 2_000, pa.list_(pa.float64()))}),
+        pa.table({"few": pa.array([{"l": [1] * 1_000}] * 1_000, pa.struct([("l", pa.list_(pa.int64()))]))}),
+        pa.table({f"c{n}": pa.array([n] * 50_000) for n in range(20)}),
+        pa.table({f"c{n}": pa.nulls(50_000, pa.float64()) for n in range(20)}),
+    ],
+    ids=lambda whole: whole.schema.names[0],
+)
+def test_batches_of_nulls_and_of_runs_of_equal_numbers_are_as_small_as_those_of_others(
+    monkeypatch: pytest.MonkeyPatch, whole: pa.Table
+) -> None:
+    monkeypatch.setattr("tablefeed.data.read.BATCH_BYTES", 200_000)
+    file = parquet(whole)
+    assert len(file.getvalue()) < 200_000
+
+    batches = read(file, whole.schema, batch_rows=50_000)
+
+    assert pa.Table.from_batches(batches).equals(whole)
+    assert max(batch.nbytes for batch in batches) < 400_000
+    assert len(batches) < 100
+
+
 def test_columns_come_in_the_wanted_order_with_the_wanted_nullability() -> None:
     file = parquet(pa.table({"a": [1], "b": ["x"], "c": [2.5]}))
     schema = pa.schema([pa.field("c", pa.float64(), nullable=False), pa.field("a", pa.int64())])

@@ -294,7 +294,7 @@ def _stored_batches(
         parquet = open_parquet(source, metadata=metadata, pre_buffer=False, buffer_size=_PIECE_BYTES)
     chosen = [metadata.row_group(i) for i in groups]
     resize = None
-    if not _are_small(chosen, batch_rows):
+    if not _are_small(parquet, chosen, batch_rows):
         batch_rows = min(batch_rows, _rows_that_fit(chosen, columns))
         resize = _resizing(parquet) if _may_repeat(chosen, columns, batch_rows) else None
     # Row groups have a dictionary each, and Arrow joins only those of columns that are not nested.
@@ -333,7 +333,7 @@ def _may_repeat(groups: Sequence[pq.RowGroupMetaData], columns: Sequence[str], b
 _DICTIONARIES = {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
 
 
-def _are_small(groups: Sequence[pq.RowGroupMetaData], batch_rows: int) -> bool:
+def _are_small(parquet: pq.ParquetFile, groups: Sequence[pq.RowGroupMetaData], batch_rows: int) -> bool:
     """Whether any batch of `groups` is small, even if all its rows have the same text; then each part of them is, too.
 
     This asks no column. `_check_footer` checks the columns of all others, and only those may be asked.
@@ -341,13 +341,20 @@ def _are_small(groups: Sequence[pq.RowGroupMetaData], batch_rows: int) -> bool:
     sizes = [group.total_byte_size for group in groups]
     rows = min(batch_rows, sum(group.num_rows for group in groups))
     is_small = sum(sizes) <= BATCH_BYTES // _SMALL_PART and rows * sum(sizes) <= _SMALL_REPEATED_BYTES
-    return is_small and min(sizes, default=1) > 0
+    # A list of any length takes a few bytes where all its elements are equal.
+    return is_small and min(sizes, default=1) > 0 and not any(_has_lists(f.type) for f in parquet.schema_arrow)
+
+
+def _has_lists(kind: pa.DataType) -> bool:
+    """Whether rows of that type may have any number of values."""
+    inner = inner_fields(kind)
+    return bool(inner and not pa.types.is_struct(kind)) or any(_has_lists(field.type) for field in inner)
 
 
 def _rows_that_fit(groups: Sequence[pq.RowGroupMetaData], columns: Sequence[str]) -> int:
     """How many rows of `columns` take about `BATCH_BYTES`: by their mean size, and by that in each large row group.
 
-    A value in a dictionary counts once, however many rows have it.
+    A text in a dictionary counts once, however many rows have it.
     """
     sizes: list[tuple[int, int]] = [(group.num_rows, _size_of(group, columns)) for group in groups]
     whole = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
@@ -356,9 +363,19 @@ def _rows_that_fit(groups: Sequence[pq.RowGroupMetaData], columns: Sequence[str]
 
 
 def _size_of(group: pq.RowGroupMetaData, columns: Sequence[str]) -> int:
-    """The bytes of `columns`, as `_chunks` gives them, when they are not compressed."""
-    size: int = sum(each.total_uncompressed_size for each in _chunks(group, columns))
+    """The bytes of `columns`, as `_chunks` gives them, when they are not compressed, and at least those of Arrow.
+
+    In Arrow each value takes its whole width, while nulls and runs of equal values take next to nothing in a file.
+    """
+    size: int = sum(
+        max(each.total_uncompressed_size, each.num_values * _WIDTHS.get(each.physical_type, 0))
+        for each in _chunks(group, columns)
+    )
     return size
+
+
+_WIDTHS = {"INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4, "INT64": 8, "INT96": 8, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 16}
+"""Of a value in Arrow, by its type in Parquet: for texts that of an offset, for a fixed length that of a decimal."""
 
 
 def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> Iterator[pq.ColumnChunkMetaData]:
@@ -399,7 +416,7 @@ def _check_footer(parquet: pq.ParquetFile, plan: ReadPlan, file: FileColumns) ->
     if rows != sum(counts) or min(counts, default=0) < 0:
         what = f"has {rows} rows by its footer, but {sum(counts)} by its row groups: {_DAMAGED}"
         raise _refusal(file, what)
-    check = check_counts if file.share is None and _are_small(groups, plan.batch_rows) else check_columns
+    check = check_counts if file.share is None and _are_small(parquet, groups, plan.batch_rows) else check_columns
     check(parquet.metadata)
     if file.selection is not None and file.selection.row_count > rows:
         raise _refusal(
