@@ -31,11 +31,15 @@ from support.index_tables import (
 from tablefeed import errors
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.transaction import Transaction, batch_write
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.indextables import names
 from tablefeed.indextables.log.next_state import StateUpdate
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
+from tablefeed.store.memory import MemoryStore
 
 FLAVOURS = {
     "json": ("it053_events_json", {"{}.json"}),
@@ -422,6 +426,22 @@ def test_a_table_is_not_made_beside_one_of_the_other_format_that_was_made_during
     assert [path.name for path in table.iterdir() if path.is_file()] == files
     assert rows_of(table) == sorted(map(repr, ROWS.to_pylist()))
     assert len([*table.glob("*_log")]) == 1
+
+
+def test_a_first_write_whose_split_went_with_the_folder_of_a_table_that_another_made_is_run_again() -> None:
+    store = MemoryStore("events")
+    log = IndexTablesLog(store, location=store.url, storage_options={})
+    plan = plan_write(log, None, ROWS.schema, partition_by=(), kind=WriteKind.APPEND)
+    files = write_task(plan, ROWS.to_batches(), task=0, now_ms=1, store=store)
+    operation = batch_write(WriteKind.APPEND, ())
+    ours = Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=operation, txn=None)
+    store.delete(files[0].path)
+    commit(log, None, replace(ours, files=()), still())
+
+    with pytest.raises(errors.ConflictError, match=r"DELTA_METADATA_CHANGED.*1 of 1 new files are gone"):
+        commit(log, None, ours, still())
+
+    assert log.load().version == 0
 
 
 def test_a_first_write_without_rows_makes_the_table(tmp_path: Path) -> None:

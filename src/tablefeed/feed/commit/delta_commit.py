@@ -113,7 +113,7 @@ class DeltaCommit(FormatCommit):
             commit=entry,
             also_removed=replaced,
             draft=self._draft,
-            new_files=self._write.transaction.paths,
+            new_files=self._write.transaction.paths if state is None else (),
         )
 
     def after(self, put: Put, head: Entry) -> Snapshot:

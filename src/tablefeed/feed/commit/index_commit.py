@@ -109,19 +109,21 @@ class IndexCommit(FormatCommit):
             index_attempts.note(log, state, txn)
         self._tried_after = state.version
         form = self._form = index_states.form_of(log, state)
-        now_ms = self._around.now_ms()
+        now_ms, new_files = self._around.now_ms(), transaction.paths if self._plan.found is None else ()
         entry = _entry(transaction, state, form, now_ms=now_ms)
         if not form.has_commits:
             mappings = mappings_of(transaction.files)
             new = self._state = index_states.state_commit(log, state, entry, mappings, replaces=self._replaces)
             name, parts = names.state_name(entry.version), index_states.manifest_paths(new)
-            return Put(log=log, base=state, name=name, data=new.state_file, commit=entry, parts=parts)
+            data = new.state_file
+            return Put(log=log, base=state, name=name, data=data, commit=entry, parts=parts, new_files=new_files)
         self._state = None
         if form.has_states:
             log.agreed_state(state.version)
         removes = _removes(log, state, now_ms=now_ms) if self._replaces else iter(())
         data = version_file.encode_commit(entry, writer=form.writer, first=removes)
-        return Put(log=log, base=state, name=names.commit_name(entry.version), data=data, commit=entry)
+        name = names.commit_name(entry.version)
+        return Put(log=log, base=state, name=name, data=data, commit=entry, new_files=new_files)
 
     def after(self, put: Put, head: Entry) -> Snapshot:
         """As `FormatCommit`. Puts the state of a commit, or moves the hint to a state; then deletes earlier notes."""

@@ -6,8 +6,9 @@ Both usually show in the file of the version before: cleanup deletes the older o
 was made anew has another file there. So after a put the writer looks at that one file. Where that file has
 changed, or is so old that a cleanup may have deleted later versions before it, the log is listed.
 
-Before a first version there is no other. So the writer looks whether its data files are still there: if somebody
-emptied the folder while they were written, or until the put, some are gone.
+Before a first version there is no other, and the version 0 of an IndexTables table has no files. So a writer that found
+no table looks whether its data files are still there: if somebody emptied the folder while they were written, or until
+the put, some are gone.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def put_settled(put: Put, around: Surroundings) -> Entry | None:
 
     Ours is not there where the log itself is gone, or where it did not follow its base and was deleted again.
 
-    Raises CommitUnknownError where the outcome cannot be known, ConflictError where a first version was deleted again
+    Raises CommitUnknownError where the outcome cannot be known, ConflictError where a first write was deleted again
     because data files of it are gone, NotExclusiveError where the store cannot promise a single winner,
     StoreConfigError and UnsupportedFeatureError where the store did not send the put, and the error of a local disk
     that refused it.
@@ -115,7 +116,7 @@ def _succeeded(put: Put, around: Surroundings) -> Entry | None:
         is_old = base.head is not None and max(now_ms, ours.modified_ms if ours else 0) - base.head.modified_ms > OLD_MS
     if (ours is None or not is_next or is_old) and not _is_next_in_listing(put, is_next=is_next, now_ms=now_ms):
         return None
-    if base is None and put.new_files:
+    if put.new_files:
         _check_files_are_there(put)
     return ours or log.head(put.version)
 
@@ -160,7 +161,7 @@ def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
 
 
 def _check_files_are_there(put: Put) -> None:
-    """Raises ConflictError, once the commit is deleted again, if a data file of a first version is gone.
+    """Raises ConflictError, once the commit is deleted again, if a data file of a first write is gone.
 
     Costs a listing for each folder that has such files. Raises CommitUnknownError, and deletes nothing, where later
     versions follow the commit.

@@ -118,7 +118,7 @@ class Put:
     `data` has a random id, so no other writer puts the same bytes. `also_removed`: see `Surroundings.on_committed`.
     `parts` are files in the log, written before, that are of no use unless `data` is put. `draft` is for all puts of a
     commit that may have the same `data`; None: each has its own. `new_files` are the paths of files that must be there
-    after a first version was put.
+    after the put, where the write found no table.
     """
 
     log: TableLog
