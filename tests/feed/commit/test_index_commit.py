@@ -233,6 +233,21 @@ def test_a_write_that_was_tried_and_never_committed_is_written(table: Path) -> N
     assert isinstance(tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0), Committed)
 
 
+def test_a_note_that_comes_into_the_log_of_another_table_hides_no_write_to_it(new: Path) -> None:
+    tablefeed.append(new, ROWS)
+
+    def made_anew() -> None:
+        shutil.rmtree(new)
+        tablefeed.append(new, ROWS, table_format="indextables")
+
+    log = log_of(new, Fault(operation="put_if_absent", name="/txn-", hook=made_anew))
+    with pytest.raises(errors.TablefeedError):
+        commit(log, None, written(log_of(new), ROWS, txn=("loader", 0)), still())
+
+    assert tablefeed.append(new, ROWS, app_id="loader", txn_version=0) == committed(2)
+    assert tablefeed.append(new, ROWS, app_id="loader", txn_version=0) == already_applied(2, recorded=0)
+
+
 @pytest.mark.parametrize("damaged", ["", "7", '{"after":"7"}', '{"after":true}', '{"after":null}'])
 def test_a_write_of_which_the_note_is_damaged_is_refused(new: Path, damaged: str) -> None:
     rows = pa.table({"id": [1]})

@@ -56,9 +56,15 @@ def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version |
 
 
 def note(log: TableLog, state: Snapshot, txn: Txn) -> None:
-    """Puts the note that `txn` is first tried after the version of `state`. A note of an earlier try is kept."""
+    """Puts the note that `txn` is first tried after the version of `state`. A note of an earlier try is kept.
+
+    A note with a later version is replaced: it is of a table that was deleted or restored while its writer was held up,
+    and would hide that the write is in one of the versions of this table up to that one.
+    """
+    name, within = _tried(txn, txn.txn_version), Within(directory=names.LOG_DIR)
     data = orjson.dumps({"appId": txn.app_id, "after": state.version})
-    log.store.put_if_absent(_tried(txn, txn.txn_version), data, within=Within(directory=names.LOG_DIR))
+    if not log.store.put_if_absent(name, data, within=within) and _after(log, txn, txn.txn_version) > state.version:
+        log.store.replace(name, data, within=within)
 
 
 def note_manifests(log: TableLog, txn: Txn, manifests: Iterable[str]) -> None:
