@@ -40,7 +40,7 @@ MADE_ANEW = "another process must make the table anew while the put is on its wa
 UNREACHED: Mapping[str, str] = {
     "feed/api/follow.py:_commits:wait": "reads only, and waits for another process",
     "feed/api/health.py:_files:stat": "reads only, for `tablefeed doctor`",
-    "feed/commit/index_attempts.py:note:replace": "another process must replace the table before this (test_index_commit)",
+    "feed/commit/index_attempts.py:note:replace": "another process must replace the table (test_index_commit)",
     "feed/commit/own_log.py:all_in_log_of:delete": REPLACED,
     "feed/commit/own_log.py:all_in_log_of:stat": REPLACED,
     "store/base.py:put_own:delete": REPLACED_UNSEEN,

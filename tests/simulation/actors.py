@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from simulation import index_tables
 from simulation.laws import Batch, Oracle
 from simulation.world import COMMIT, Disk, Process, World
 from tablefeed.delta.schema.arrow_schema import from_arrow
@@ -29,9 +30,12 @@ from tablefeed.feed.rows.merge_clauses import Delete, Insert, Merging, Update
 from tablefeed.feed.rows.update import deletion, updating
 from tablefeed.feed.scan.task import read_task
 from tablefeed.feed.scan.where import row_filter
+from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.stream.offset_json import offset_from_json, offset_to_json
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
+from tablefeed.feed.upkeep import index_cleanup
 from tablefeed.feed.upkeep.checkpoint import checkpointed
 from tablefeed.feed.upkeep.consumers import Consumers, Reports
 from tablefeed.feed.upkeep.optimize import Folding, fold
@@ -40,6 +44,7 @@ from tablefeed.feed.write.orphans import delete_after_abort, delete_orphans
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.feed.write.write_rules import WriteRules
+from tablefeed.indextables.log.retention import Retention
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import AddFile, Txn
@@ -48,8 +53,12 @@ from tablefeed.model.offset import Offset
 QUERY = "query"
 """The application of the stream's transactions."""
 
-ID = pa.schema([("id", pa.int64())])
+ID = index_tables.ID
 ROW = pa.schema([("id", pa.int64()), ("v", pa.string()), ("ts", pa.int64())])
+
+
+KEPT = Retention(states_ms=86_400_000, log_ms=86_400_000, manifests_ms=72 * 3_600_000)
+"""A cleanup of an IndexTables log keeps a day; manifests are there for as long as a step may be suspended."""
 
 
 class Appender:
@@ -104,7 +113,8 @@ def write(
     properties: Mapping[str, str],
 ) -> None:
     """Plans, writes and commits rows as the sink does; what a failed commit leaves is given up as by Spark."""
-    log, rules = process.log(table), WriteRules(properties=properties)
+    log = process.log(table)
+    rules = WriteRules(properties=properties if isinstance(log, DeltaLog) else {})
     recorded = oracle.acknowledges(table, txn, [row for rows in tasks for row in rows])
     state = process.state(table)
     plan = plan_write(log, state, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules, now_ms=process.now_ms())
@@ -112,9 +122,14 @@ def write(
     files: list[AddFile] = []
     try:
         for number, rows in enumerate(() if is_recorded else tasks):
-            batches = pa.table({"id": pa.array(rows, pa.int64())}).to_batches()
-            added = write_task(plan, batches, task=number, txn=txn, now_ms=process.now_ms(), store=log.store)
+            now_ms = process.now_ms()
+            if isinstance(log, DeltaLog):
+                batches = pa.table({"id": pa.array(rows, pa.int64())}).to_batches()
+                added = write_task(plan, batches, task=number, txn=txn, now_ms=now_ms, store=log.store)
+            else:
+                added = index_tables.write_split(log.store, rows, task=number, txn=txn, now_ms=now_ms)
             process.world.rows |= {add.path: rows for add in added}
+            process.world.txns |= {add.path: txn for add in added if txn}
             files += added
     except TablefeedError:
         delete_orphans(log.store, (file.path for file in files))
@@ -296,18 +311,23 @@ class Keeper:
         self.process, self._oracle = Process(world, name), oracle
 
     def optimize(self, table: str) -> None:
-        around = self.process.around()
-        fold(self.process.log(table).load_for_files(), Folding(target_bytes=1 << 30), around=around)
+        snapshot = self.process.log(table).load_for_files()
+        if isinstance(snapshot, DeltaSnapshot):
+            fold(snapshot, Folding(target_bytes=1 << 30), around=self.process.around())
 
     def checkpoint(self, table: str) -> None:
         checkpointed(self.process.log(table), clean_up=False, now_ms=self.process.now_ms())
 
     def cleanup(self, table: str) -> None:
-        checkpointed(self.process.log(table), clean_up=True, now_ms=self.process.now_ms())
+        log, now_ms = self.process.log(table), self.process.now_ms()
+        checkpointed(log, clean_up=isinstance(log, DeltaLog), now_ms=now_ms)
+        if isinstance(log, IndexTablesLog):
+            index_cleanup.clean_up(log, KEPT, now_ms=now_ms)
 
     def vacuum(self, table: str) -> None:
-        log = self.process.log(table)
-        vacuumed(log, retention_ms=None, allow_short=False, dry_run=False, now_ms=self.process.now_ms())
+        log, now_ms = self.process.log(table), self.process.now_ms()
+        if isinstance(log, DeltaLog):
+            vacuumed(log, retention_ms=None, allow_short=False, dry_run=False, now_ms=now_ms)
 
     def read(self, table: str) -> None:
         epoch = len(self.process.world.disk(table).past)
@@ -347,18 +367,26 @@ class Operator:
             self._creates[table]()
 
     def tear(self, table: str) -> None:
-        """Another writer leaves half of a checkpoint of the newest version."""
+        """Another writer leaves half of a checkpoint of the newest version, or a part of the next state."""
         disk = self._world.disk(table)
-        name = f"_delta_log/{max(disk.history, default=0):020d}.checkpoint.parquet"
+        newest = max(disk.history, default=0)
+        name = f"{disk.log_dir}/{newest:020d}.checkpoint.{'parquet' if disk.form == 'delta' else 'json'}"
+        if disk.form in ("new", "states", "native"):
+            name = f"{disk.log_dir}/state-v{newest + 1:020d}/a-manifest.avro"
         if disk.history and disk.put_if_absent(name, b"PAR1 and no more"):
             disk.damaged.add(name)
 
     def compact(self, table: str) -> None:
         """Another writer puts all commits into a log compaction, the newest first, and reconciles nothing.
 
-        The order of the actions in a compaction has no meaning ("Log Compaction Files").
+        The order of the actions in a compaction has no meaning ("Log Compaction Files"). Of an IndexTables table it
+        merges the splits.
         """
         disk = self._world.disk(table)
+        if disk.form != "delta":
+            if disk.history:
+                index_tables.merge(self._world, table)
+            return
         there = [int(found[1]) for name in disk.names() if (found := COMMIT.match(name))]
         if there[:1] == [0]:
             data = b"".join(disk.read(f"_delta_log/{version:020d}.json") for version in reversed(there))

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import orjson
 import pyarrow as pa
 
+from simulation import plain_index
 from simulation.world import COMMIT, Disk, World
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.model.actions import Txn
@@ -65,7 +66,15 @@ class Oracle:
     def txns(self, table: str, version: int | None = None) -> list[Txn]:
         """The transactions of the table's commits up to `version`, in their order."""
         history = self._world.disk(table).history
-        return [txn for each in sorted(history) if version is None or each <= version for txn in _txns(history[each])]
+        there = [history[each] for each in sorted(history) if version is None or each <= version]
+        return [txn for data in there for txn in self._txns(table, data)]
+
+    def _txns(self, table: str, data: bytes) -> list[Txn]:
+        """The transactions of a commit. An IndexTables log has them in the names of splits, whatever form it has."""
+        if self._world.disk(table).form == "delta":
+            return _txns(data)
+        adds = [action["add"] for action in _parsed(data) if action.get("add", {}).get("dataChange")]
+        return list(dict.fromkeys(txn for add in adds if (txn := self._world.txns.get(add["path"]))))
 
     def appended(self, table: str, history: Mapping[int, bytes] | None = None) -> dict[int, list[int]]:
         """The rows that each version appended, in the order of its files; of a `history`, by default the table's."""
@@ -100,14 +109,14 @@ class Oracle:
         epoch = len(disk.past)
 
         def acknowledge(outcome: Committed | AlreadyApplied) -> None:
-            if len(disk.past) != epoch:
+            if len(disk.past) != epoch or (disk.form != "delta" and not rows):  # without rows nothing is committed
                 return
             said = outcome.version if isinstance(outcome, Committed) else None
             if txn is None:
                 there = {row for at, of in self.appended(table).items() if at == said for row in of}
                 require(there.issuperset(rows), f"{table} acknowledged {rows} as {outcome}, which has {there}")
             else:
-                txns = self.txns(table) if said is None else _txns(disk.history.get(said, b""))
+                txns = self.txns(table) if said is None else self._txns(table, disk.history.get(said, b""))
                 require(txn in txns, f"{table} acknowledged {txn} as {outcome}, and its commits do not have it")
 
         return acknowledge
@@ -134,16 +143,31 @@ class Oracle:
         """Live files are there; whichever checkpoint a reader begins with, it finds them; and checksums are right."""
         disk = self._world.disk(table)
         if not disk.history:
-            require(not disk.names(), f"{table} was deleted and has {disk.names()}")
+            there = disk.names() if disk.form == "delta" else plain_index.log_files(disk)
+            require(not there, f"{table} was deleted and has {there}")
             return
         require(sorted(disk.history) == list(range(len(disk.history))), f"{table} has versions {sorted(disk.history)}")
         gone = {key for key in self.live(table) if not disk.exists(unquote(key.partition(" ")[0]))}
         require(not gone, f"{table} names the files {gone}, which are gone")
+        if disk.form != "delta":
+            self._check_index_log(table, disk)
+            return
         for name in disk.names():
             if ".checkpoint." in name and "_sidecars" not in name and name not in disk.damaged:
                 self._check_checkpoint(table, disk, name)
             if name.endswith(".crc"):
                 self._check_checksum(table, disk, name)
+
+    def _check_index_log(self, table: str, disk: Disk) -> None:
+        """Each state and checkpoint has the files of its version, and a plain reader finds those of the newest."""
+        for name in plain_index.log_files(disk):
+            version = plain_index.version_in(name)
+            require(version in disk.history, f"{table} has {name}, and never had that version")
+            if name not in disk.damaged and version and not name.endswith(f"{version:020d}.json"):
+                found, expected = plain_index.live_at_base(disk, name), self.live(table, version)
+                require(found == expected, f"{table} by {name} has the files {found}, not {expected}")
+        newest, read = (max(disk.history), self.live(table)), plain_index.newest(disk, without=disk.damaged)
+        require(read == newest, f"{table} is {read} for a plain reader, not {newest}")
 
     def _check_checksum(self, table: str, disk: Disk, name: str) -> None:
         version, said = int(name.removeprefix("_delta_log/")[:20]), json.loads(disk.read(name))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from simulation import index_tables
 from simulation.actors import ID, ROW, Appender, Asked, Changer, Keeper, Operator, Stream, upkeep
 from simulation.laws import Batch, BrokenLawError, Event, How, Oracle, check_stream, holds
-from simulation.world import FaultKind, Process, Running, Strike, World, nothing_by_chance
+from simulation.world import FIRST_ROWS, FaultKind, Form, Process, Running, Strike, World, nothing_by_chance
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, batch_write
@@ -67,6 +68,8 @@ class Schedule:
     steps: tuple[Step, ...]
     txns: int = 2
     """How many of the two appenders record transactions."""
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    """Which tables are IndexTables tables, and of which form."""
 
     def __str__(self) -> str:
         shown = (f"  {number:2} {step}" for number, step in enumerate(self.steps))
@@ -133,6 +136,37 @@ def schedule_aimed(seed: int) -> Schedule:
     return replace(schedule, steps=tuple(aimed))
 
 
+INDEXED: Mapping[str, Mapping[str, int]] = {
+    "races": {"write": 58, "upkeep": 8, "check": 8, "compact": 14, "read": 5, "jump": 3, "tear": 4},
+    "age": {"write": 50, "upkeep": 6, "compact": 8, "check": 7, "clean": 14, "jump": 11, "tear": 4},
+    "replaced": {
+        "write": 52,
+        "upkeep": 6,
+        "check": 5,
+        "compact": 8,
+        "copy": 7,
+        "restore": 9,
+        "delete": 5,
+        "recreate": 8,
+    },
+}
+"""The same for schedules with IndexTables tables, whose splits another writer merges ("compact")."""
+
+FORMS: tuple[Form, ...] = ("new", "new", "commits", "checkpoints", "states", "native")
+
+
+def schedule_indexed(seed: int) -> Schedule:
+    """Makes up a schedule whose source or target, or both, are IndexTables tables."""
+    schedule, chance = schedule_of(seed), random.Random(f"indexed {seed}")  # noqa: S311 - no secret
+    of = chance.choice([("source",), ("target",), ("target",), STREAMED])
+    weights, disturbed = INDEXED[chance.choice([*INDEXED])], chance.choice(of)
+    steps = [_step(chance, STREAMED, weights, disturbed) for _ in range(chance.randint(5, 12))]
+    if chance.random() < 0.3:
+        steps = [s if s.who in ("clock", "operator") else replace(s, strikes=_at_the_log(chance)) for s in steps]
+    forms = {table: chance.choice(FORMS) for table in of}
+    return replace(schedule, tables=STREAMED, steps=tuple(steps), forms=forms, txns=chance.choice([2, 2, 1, 0]))
+
+
 def _at_the_log(chance: random.Random) -> tuple[Strike, ...]:
     found = []
     if chance.random() < 0.4:
@@ -181,7 +215,7 @@ class Run:
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        self.world = World(folders=schedule.folders)
+        self.world = World(folders=schedule.folders, forms=schedule.forms)
         chance = random.Random(schedule.seed)  # noqa: S311 - no secret
         numbers = iter(range(1, 1000))
         sequences = chance.sample(range(1, 1000), 100)
@@ -224,6 +258,9 @@ class Run:
     def _run(self) -> None:
         if self.schedule.tables != STREAMED:
             self.create(self.schedule.tables[0])
+        for table, form in self.schedule.forms.items():
+            if form not in ("delta", "new"):
+                self.create(table)
         for step in self.schedule.steps:
             self._next_turn()
             self._begin(step)
@@ -237,9 +274,12 @@ class Run:
 
     def create(self, table: str) -> None:
         """Makes an empty table."""
+        if self.schedule.forms.get(table, "new") not in ("delta", "new"):
+            index_tables.begin(self.world, table)
+            return
         process = Process(self.world, "creator")
         schema = ROW if table in (*CHANGED, *MERGED) else ID
-        how = dict(self.schedule.properties)
+        how = {} if table in self.schedule.forms else dict(self.schedule.properties)
         if schema is ROW:
             how["delta.feature.domainMetadata"] = "supported"
             if self.schedule.vectors:
@@ -344,7 +384,8 @@ class Run:
         stream, oracle, source = self.stream, self.oracle, self.world.disk("source")
         if "target" in self.operator.touched or stream.first is None or (stream.may_not_know and not stream.is_refused):
             return
-        target = oracle.appended("target")
+        appended = oracle.appended("target").items()
+        target = {version: [row for row in rows if row < FIRST_ROWS["target"]] for version, rows in appended}
         if stream.refusal is None:
             check_stream(oracle.appended("source"), target, stream.first, whole=True)
             return

@@ -4,7 +4,8 @@ A seed makes up a schedule (schedule.py): who does what in which order, where ea
 call of the store fails, loses its answer, answers late or ends the process, and when the clock jumps. The actors
 (actors.py) are appenders, a stream from a source to a target, changers of rows, an optimizer, a vacuum, cleanups,
 checkpoints, the work behind commits, readers, and whoever deletes, makes anew and restores tables. They call what
-Spark's side and the Python API call, on disks in memory (world.py). Then the laws (laws.py) are checked:
+Spark's side and the Python API call, on disks in memory (world.py). Some tables are IndexTables tables
+(index_tables.py), whose logs a plain reader reads (plain_index.py). Then the laws (laws.py) are checked:
 
 - Each row of each source commit is in the target once, in the order of the commits.
 - Every reader sees the rows of the commits up to its version. What is acknowledged is in the log, once. What is
@@ -31,13 +32,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from simulation.course import course
+from simulation.course import courses
 from simulation.schedule import (
     STREAMED,
     Schedule,
     failure_of,
     left_behind,
     schedule_aimed,
+    schedule_indexed,
     schedule_of,
     schedule_without_txns,
     shrunk,
@@ -45,8 +47,9 @@ from simulation.schedule import (
 
 FIRST, COUNT = int(os.environ.get("FIRST", "0")), int(os.environ.get("SCHEDULES", "10000"))
 OTHERS = COUNT // 10
-"""So many have steps that pause and fail only at the log, and so many, and some more, record no transactions."""
-USUAL = COUNT - 2 * OTHERS
+"""So many have steps that pause and fail only at the log, so many, and some more, record no transactions, and so many
+have IndexTables tables."""
+USUAL = COUNT - 3 * OTHERS
 BLOCKS = max(100, COUNT // 25)
 """Blocks of seeds, which processes share out: small ones, so that no process waits long for the other at the end."""
 
@@ -88,6 +91,13 @@ def test_an_append_without_a_transaction_is_there_once_if_it_was_acknowledged_an
             _check(schedule)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(BLOCKS // 8))
+def test_the_same_holds_where_the_source_or_the_target_is_an_indextables_table(block: int) -> None:
+    for seed in range(FIRST + block, FIRST + OTHERS, BLOCKS // 8):
+        _check(schedule_indexed(seed))
+
+
 def _check(schedule: Schedule) -> None:
     error = failure_of(schedule)
     if error is not None:
@@ -108,7 +118,7 @@ def test_a_schedule_always_runs_alike() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"}
     command = [sys.executable, "-m", "simulation.course", first, count]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as other:
-        here = [course(seed) for seed in range(FIRST, FIRST + min(COUNT, ALIKE))]
+        here = [line for seed in range(FIRST, FIRST + min(COUNT, ALIKE)) for line in courses(seed)]
         there, _ = other.communicate()
     assert there.splitlines() == here
 

@@ -6,29 +6,43 @@ Every call of a store is a place where the plan of the running step may strike. 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 import random
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal
 
+from simulation.plain_index import LOG_DIR, actions, change_of_state, plain_lines, replayed
 from support.faulty_store import FaultyStore, Operation
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.snapshot.delta_log import DeltaLog
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.known_state import caught_up
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep import after_commit
 from tablefeed.feed.upkeep.after_commit import UpkeepOptions, surroundings
+from tablefeed.model.actions import Txn
 from tablefeed.store import Content, Entry, Within
 from tablefeed.store.memory import MemoryStore
 
 BEGIN_MS = 1_700_000_000_000
 
-COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
+FIRST_ROWS = {"source": 900, "target": 950}
+"""The rows from here on are those with which other writers begin a table."""
+
+COMMIT = re.compile(r"_(?:delta|transaction)_log/(\d{20})\.json$")
+STATE = re.compile(r"_transaction_log/state-v(\d{20})/_manifest\.avro$")
+
+Form = Literal["delta", "new", "commits", "checkpoints", "states", "native"]
+"""The format of a table. Of an IndexTables table: what was there before our first commit. That is nothing, commits,
+commits and a JSON checkpoint, states, or a commit and a state of each version by the native writer.
+"""
 
 FaultKind = Literal["fail", "lose", "down", "late", "repeat", "short", "die", "die after"]
 Calls = Literal["any", "ask", "effect", "log"]
@@ -36,6 +50,8 @@ Calls = Literal["any", "ask", "effect", "log"]
 """
 
 EFFECTS = frozenset({"put_if_absent", "create", "publish", "replace", "delete"})
+
+LISTINGS = ("list", "directories")
 
 OUTAGE = 15
 """So many calls fail in a row where a store is down: more than the tries of one put."""
@@ -71,21 +87,39 @@ class Disk(MemoryStore):
     `folders`: a put within a folder fails where the folder is gone, as on a local disk.
     """
 
-    def __init__(self, name: str, now_ms: Callable[[], int], *, folders: bool) -> None:
+    def __init__(self, name: str, now_ms: Callable[[], int], *, folders: bool, form: Form = "delta") -> None:
         super().__init__(name, now_ms=now_ms)
-        self.folders = folders
+        self.folders, self.form = folders, form
+        self.log_dir = "_delta_log" if form == "delta" else LOG_DIR
         self.history: dict[int, bytes] = {}
         self.damaged: set[str] = set()
         self.past: list[dict[int, bytes]] = []
         """The commits that it had each time when it was deleted, made anew or restored."""
 
-    def names(self, directory: str = "_delta_log") -> list[str]:
-        return sorted(name for name in self._objects if name.startswith(directory))
+    def names(self, directory: str | None = None) -> list[str]:
+        """The names of the objects in the log, or in another directory."""
+        return sorted(
+            name for name in self._objects if name.startswith(self.log_dir if directory is None else directory)
+        )
+
+    def version_of(self, name: str) -> int | None:
+        """The version whose commit has this name; a state without a JSON commit is the commit of its version."""
+        if found := COMMIT.match(name):
+            return int(found[1])
+        found = STATE.match(name)
+        return int(found[1]) if found and f"{LOG_DIR}/{found[1]}.json" not in self._objects else None
+
+    def live(self) -> set[str]:
+        """The live files of an IndexTables table, by its commits."""
+        live: set[str] = set()
+        for _, data in sorted(self.history.items()):
+            live = replayed(actions(data), live)
+        return live
 
     def delete(self, name: str) -> None:
-        found = COMMIT.match(name)
-        if found and name in self._objects and int(found[1]) == max(self.history, default=None):
-            del self.history[int(found[1])]  # its writer takes it back: a cleanup keeps the newest
+        version = self.version_of(name)
+        if version is not None and name in self._objects and version == max(self.history, default=None):
+            del self.history[version]  # its writer takes it back: a cleanup keeps the newest
         super().delete(name)
 
     def without_stray(self, name: str) -> None:
@@ -94,12 +128,12 @@ class Disk(MemoryStore):
         It landed in a table that was made anew, and its writer cannot take it back, because it ends or loses the store
         (docs/explanation/tables-that-go-away.md).
         """
-        found = COMMIT.match(name)
-        if found and int(found[1]) and int(found[1]) - 1 not in self.history:
+        version = self.version_of(name)
+        if version and version - 1 not in self.history:
             self.delete(name)
 
     def copy_of(self) -> Disk:
-        copy = Disk(self._name, self._now_ms, folders=self.folders)
+        copy = Disk(self._name, self._now_ms, folders=self.folders, form=self.form)
         copy._objects, copy.history, copy.damaged = dict(self._objects), dict(self.history), set(self.damaged)
         return copy
 
@@ -109,7 +143,7 @@ class Disk(MemoryStore):
         Data files that `other` lacks stay: writers that still run may have written them.
         """
         self.past.append(self.history)
-        data = {} if other is None else {n: o for n, o in self._objects.items() if not n.startswith("_delta_log/")}
+        data = {} if other is None else {n: o for n, o in self._objects.items() if not n.startswith(f"{self.log_dir}/")}
         other = other or Disk(self._name, self._now_ms, folders=self.folders)
         self._objects, self.history, self.damaged = data | other._objects, dict(other.history), set(other.damaged)
 
@@ -137,39 +171,46 @@ class Disk(MemoryStore):
 
     def _put(self, name: str, data: bytes, within: Within | None, *, once: bool) -> bool:
         self._check_folder(name, within)
-        found = COMMIT.match(name)
-        version = None if found is None else int(found[1])
+        version = self.version_of(name)
         is_new = version is not None and version not in self.history and name not in self._objects
-        if is_new and version is not None:
-            self.history[version] = bytes(data)
-        return super()._put(name, data, within, once=once)
+        is_put = super()._put(name, data, within, once=once)
+        if is_put and is_new and version is not None:
+            is_state = STATE.match(name) is not None
+            lines = change_of_state(self, name, self.live()) if is_state else plain_lines(bytes(data))
+            self.history[version] = lines
+        return is_put
 
 
 @contextlib.contextmanager
 def nothing_by_chance(seed: int) -> Iterator[None]:
     """Makes each uuid in the block from `seed`: the names of files, and so the order in which they are listed.
 
-    What this Python process has kept about tables is forgotten: the ids of tables come again in the next run.
+    So are the random bytes between the blocks of a state. What this Python process has kept about tables is forgotten:
+    the ids of tables come again in the next run.
     """
     for kept in (after_commit._asked, after_commit._cleaned):
         kept.clear()
-    chance, made = random.Random(seed), uuid.uuid4  # noqa: S311 - no secret
+    chance, made, drawn = random.Random(seed), uuid.uuid4, os.urandom  # noqa: S311 - no secret
     uuid.uuid4 = lambda: uuid.UUID(int=chance.getrandbits(128), version=4)
+    os.urandom = chance.randbytes
     try:
         yield
     finally:
-        uuid.uuid4 = made
+        uuid.uuid4, os.urandom = made, drawn
 
 
 class World:
     """The clock and the disks, and the step that runs now."""
 
-    def __init__(self, *, folders: bool) -> None:
+    def __init__(self, *, folders: bool, forms: Mapping[str, Form]) -> None:
         self.now_ms = BEGIN_MS
-        self.folders = folders
+        self.folders, self.forms = folders, forms
         self.disks: dict[str, Disk] = {}
         self.rows: dict[str, list[int]] = {}
         """The rows of each data file that an append wrote, by its path."""
+        self.txns: dict[str, Txn | None] = {}
+        """The transaction that each split was written for, by its path."""
+        self.first_rows = {table: itertools.count(first) for table, first in FIRST_ROWS.items()}
         self.running: Running | None = None
         self.tick = 0
         self.late: list[tuple[int, Disk, str, bytes]] = []
@@ -177,7 +218,8 @@ class World:
 
     def disk(self, name: str) -> Disk:
         if name not in self.disks:
-            self.disks[name] = Disk(name, lambda: self.now_ms, folders=self.folders)
+            form = self.forms.get(name, "delta")
+            self.disks[name] = Disk(name, lambda: self.now_ms, folders=self.folders, form=form)
         return self.disks[name]
 
     def land(self, *, all_of_them: bool = False) -> None:
@@ -199,7 +241,7 @@ class Process:
     def restart(self) -> None:
         self.life += 1
         self.is_dead = False
-        self.logs: dict[str, DeltaLog] = {}
+        self.logs: dict[str, DeltaLog | IndexTablesLog] = {}
         self.known: dict[str, Snapshot | None] = {}
         self.memory: dict[str, Any] = {}  # Any: what an actor keeps
         self.work: dict[tuple[str, ...], Callable[[], None]] = {}
@@ -210,13 +252,14 @@ class Process:
 
     def around(self) -> Surroundings:
         """What commits need. The work behind them waits for a step of its own."""
-        upkeep = UpkeepOptions(ask=self.work.__setitem__, now_ms=self.now_ms)
+        upkeep = UpkeepOptions(ask=self.work.__setitem__, now_ms=self.now_ms, index_interval=2)
         return replace(surroundings(upkeep), sleep=self._sleep, uniform=lambda: 0.5)
 
-    def log(self, table: str) -> DeltaLog:
+    def log(self, table: str) -> DeltaLog | IndexTablesLog:
         if table not in self.logs:
             store = ProcessStore(self, self.world.disk(table))
-            self.logs[table] = DeltaLog(store, location=store.url, storage_options={})
+            made = DeltaLog if store.disk.form == "delta" else IndexTablesLog
+            self.logs[table] = made(store, location=store.url, storage_options={})
         return self.logs[table]
 
     def state(self, table: str) -> Snapshot | None:
@@ -232,40 +275,47 @@ class ProcessStore(FaultyStore):
 
     def __init__(self, process: Process, disk: Disk) -> None:
         super().__init__(disk)
-        self._process, self._disk, self._life = process, disk, process.life
+        self._process, self.disk, self._life = process, disk, process.life
         self._struck: FaultKind | None = None
 
     @property
     def url(self) -> str:
         """Another one in each life, so that nothing that is kept by it outlives the process."""
-        return f"memory:{self._disk._name}@{self._process.name}{self._process.life}"
+        return f"memory:{self.disk._name}@{self._process.name}{self._process.life}"
 
     def list(self, directory: str, *, start: str = "") -> Iterator[Entry]:
         with self._call("list", directory) as is_short:
-            entries = [*self._disk.list(directory, start=start)]
+            entries = [*self.disk.list(directory, start=start)]
             if is_short and entries:
                 entries.remove(max(entries, key=lambda entry: (entry.modified_ms, entry.name)))
         yield from entries
 
+    def directories(self, directory: str) -> Iterator[str]:
+        with self._call("directories", directory) as is_short:
+            found = [*self.disk.directories(directory)]
+            if is_short and found:
+                found.remove(max(found))
+        yield from found
+
     def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         with self._call("put_if_absent", name):
-            if self._struck == "late" and COMMIT.match(name):
+            if self._struck == "late" and self.disk.version_of(name) is not None:
                 world = self._process.world
                 world.late.append(
-                    (world.tick + 2, self._disk, name, data if isinstance(data, bytes) else b"".join(data))
+                    (world.tick + 2, self.disk, name, data if isinstance(data, bytes) else b"".join(data))
                 )
                 raise StoreError(f"No answer to the put of {name}.", url=self.url)
             is_first = self._struck != "repeat"
-            return self._disk.put_if_absent(name, data, within=within) and is_first
+            return self.disk.put_if_absent(name, data, within=within) and is_first
 
     @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
         with self._call("create", name):
             is_torn = self._struck == "die after"
-            with self._disk.create(name, within=within) as handle:
+            with self.disk.create(name, within=within) as handle:
                 yield handle
             if is_torn:
-                self._disk.cut(name)
+                self.disk.cut(name)
 
     def _call(self, operation: Operation, name: str) -> _Call:
         process, running = self._process, self._process.world.running
@@ -295,12 +345,12 @@ class _Call(contextlib.AbstractContextManager[bool, None]):
     name: str
 
     def __enter__(self) -> bool:
-        return self.kind == "short" and self.operation == "list" and self.name == "_delta_log"
+        return self.kind == "short" and self.operation in LISTINGS and self.name == self.store.disk.log_dir
 
     def __exit__(self, raised: object, *_: object) -> None:
         if raised is None and self.kind in ("lose", "down", "die after"):
             if self.kind != "lose":
-                self.store._disk.without_stray(self.name)
+                self.store.disk.without_stray(self.name)
             self.store._hit(self.kind, self.name)
 
 
@@ -335,7 +385,7 @@ class Running:
         """Gives what happens at this call, after others have run if the step pauses here."""
         is_effect = operation in EFFECTS
         kinds: list[Calls] = ["any", "effect" if is_effect else "ask"]
-        if name.startswith("_delta_log") and (is_effect or operation == "list"):
+        if name.startswith(("_delta_log", LOG_DIR)) and (is_effect or operation in LISTINGS):
             kinds.append("log")
         for kind in kinds:
             self._counts[kind] += 1

@@ -115,12 +115,12 @@ def merge_all(table: Path, *, as_state: bool) -> None:
     (table / names.LOG_DIR / names.commit_name(version)).write_bytes(data)
 
 
-def put_state(log: IndexTablesLog, base: State | None, update: StateUpdate) -> None:
-    """A state as the Scala writer puts it, on top of `base`."""
+def put_state(log: IndexTablesLog, base: State | None, update: StateUpdate, *, writer: Writer = Writer.SCALA) -> None:
+    """A state as a writer of IndexTables puts it, on top of `base`."""
     new = next_state(
         base,
         update,
-        writer=Writer.SCALA,
+        writer=writer,
         shape=StateShape(),
         live=lambda: () if base is None else log.live_in(base),
         new_id=lambda: uuid.uuid4().hex,
