@@ -534,6 +534,24 @@ def test_batches_have_fewer_rows_where_what_is_read_of_them_is_large(
     assert most_rows(with_stats=False) > 150
 
 
+def test_batches_have_fewer_rows_where_the_statistics_of_many_columns_are_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checkpoint_parquet, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(checkpoint_parquet, "_BATCH_BYTES", 100_000)
+    bounds = pa.struct([(f"c{n}", pa.int64()) for n in range(50)])
+    groups = pa.struct([(group, bounds) for group in ("minValues", "maxValues", "nullCount")])
+    kind = pa.struct([*(f for f in ADD if f.name != "stats"), ("stats_parsed", groups)])
+    alike = {"minValues": {f"c{n}": n for n in range(50)}, "nullCount": {f"c{n}": 0 for n in range(50)}}
+    source = a_checkpoint([an_add(f"part-{i}", stats_parsed=alike) for i in range(400)], {"add": kind})
+    assert len(source.getvalue()) < 100_000
+
+    sizes = [len(batch) for batch in read_files(source, with_stats=True, log_file=NAME)]
+
+    assert sum(sizes) == 400
+    assert max(sizes) * 150 * 8 < 100_000
+
+
 def test_a_footer_that_claims_more_columns_than_any_checkpoint_has_takes_no_memory_for_them() -> None:
     claimed = b"\x15\x02\x19\xfc\xa1\x8d\x06"  # a list of 100,001 schema elements
     file = b"PAR1" + claimed + len(claimed).to_bytes(4, "little") + b"PAR1"

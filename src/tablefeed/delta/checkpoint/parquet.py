@@ -116,11 +116,13 @@ class CheckpointParquet:
     def _rows_that_fit(self, groups: Sequence[int], columns: Sequence[str] | None) -> int:
         """How many rows take about `_BATCH_BYTES`, by the mean of all `groups` and by that of each large one.
 
-        Statistics of many columns take kilobytes for each file. A text in a dictionary counts once. There is a least
-        number, because a damaged footer may say any size.
+        Statistics of many columns take kilobytes for each file: in memory also where nulls and equal numbers take next
+        to nothing in the checkpoint. A text in a dictionary counts once. There is a least number, because a damaged
+        footer may say any size.
         """
         metadata = self._file.metadata
-        if sum(metadata.row_group(group).total_byte_size for group in groups) <= _BATCH_BYTES:
+        size = sum(metadata.row_group(group).total_byte_size for group in groups)
+        if size <= _BATCH_BYTES and metadata.num_columns <= _FEW_COLUMNS:
             return _BATCH_ROWS  # asking every column takes a tenth of the time of a small checkpoint
         schema = self._leaves()
         paths = [f"{schema.column(i).path}." for i in range(len(schema))]
@@ -129,12 +131,13 @@ class CheckpointParquet:
         ]
         chunks = [[group.column(i) for i in wanted] for group in map(metadata.row_group, groups)]
         sizes: list[int] = [sum(chunk.total_uncompressed_size for chunk in of_group) for of_group in chunks]
+        most = max(_FEWEST_ROWS, min(_BATCH_ROWS, _BATCH_BYTES // (_WIDTH * max(1, len(wanted)))))
         if sum(sizes) <= _BATCH_BYTES:
-            return _BATCH_ROWS
+            return most
         actions = [max(map(_values_in, of_group)) for of_group in chunks]  # rows of other actions take no bytes
         large = [pair for pair in zip(actions, sizes, strict=True) if pair[1] > _BATCH_BYTES]
         fitting = (_BATCH_BYTES * count // size for count, size in [(sum(actions), sum(sizes)), *large])
-        return max(_FEWEST_ROWS, min(_BATCH_ROWS, *fitting))
+        return max(_FEWEST_ROWS, min(most, *fitting))
 
     def _groups_with(self, kinds: Iterable[str]) -> list[int]:
         """The row groups of which the footer does not show that each member of `kinds` is null in all rows.
@@ -200,6 +203,8 @@ _REMOVE_WIRE: Mapping[str, str] = {
 }
 _VECTOR_WIRE = fields.DELETION_VECTOR_FIELDS
 _FEWEST_ROWS, _BATCH_ROWS, _BATCH_BYTES = 1 << 10, 64 << 10, 16 << 20  # larger batches are not faster
+_WIDTH, _FEW_COLUMNS = 8, 64
+"""The bytes of most values in memory, and the number of leaves with which a batch of any rows is small."""
 _WHOLE_CHUNK_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
 """Row groups up to this size are read by one request for each column. The columns of larger ones are read in pieces:
 some writers put all files of a table into one row group."""
