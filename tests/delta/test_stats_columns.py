@@ -133,6 +133,16 @@ def test_a_bound_beyond_the_year_9999_is_left_out() -> None:
     assert bounds(pa.date32(), -800_000, 3_000_000) == {"minValues": None, "maxValues": None}
 
 
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", None])
+@pytest.mark.parametrize("ever", [2**63 - 1, -(2**63)])
+def test_the_first_and_the_last_moment_of_64_bits_are_left_out(unit: str, zone: str | None, ever: int) -> None:
+    kind = pa.timestamp(unit, zone)
+    moment = pa.array([ever]).cast(kind)[0]
+
+    assert bounds(kind, moment, moment) == {"minValues": None, "maxValues": None}
+
+
 def test_a_bound_that_may_be_of_the_julian_calendar_is_left_out() -> None:
     old, moment = date(1582, 10, 14), datetime(1899, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 

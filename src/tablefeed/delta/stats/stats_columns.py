@@ -107,11 +107,18 @@ def _decimals(values: pa.Array) -> pa.Array:
     return pc.replace_with_mask(texts, small, pa.array(spelt, pa.string())) if spelt else texts
 
 
+_MILLISECOND = 1_000_000  # in the finest unit
+
+
 def _timestamps(values: pa.Array, end: _End) -> pa.Array:
     zone = "" if values.type.tz is None else "Z"
     if values.type.tz is not None:
         values = _since(values, pa.scalar(STANDARD_TIME_US, pa.timestamp("us", "UTC")))
     instants = values.cast(pa.timestamp(values.type.unit))
+    # The first and last moments of 64 bits, which some programs write for "ever", cannot be rounded.
+    counts = instants.cast(pa.int64())
+    can_be_cut = pc.and_(pc.greater(counts, _MILLISECOND - 2**63), pc.less(counts, 2**63 - _MILLISECOND))
+    instants = pc.if_else(can_be_cut, instants, pa.scalar(None, instants.type))
     cut = pc.ceil_temporal if end == "high" else pc.floor_temporal
     texts = cut(instants, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.string())
     texts = pc.replace_substring(_of_the_calendar(texts), " ", "T")
