@@ -81,11 +81,13 @@ def wrong_predicates() -> Iterator[Bad]:
     for call in ("delete", "update"):
         for where in ("", "nope", "nope = 1", "id =", "id", "count(*) > 1", "id IN (SELECT 1)", "\ud800"):
             yield Bad(call, IllegalOptionError, "where|filter", where=where)
+        yield Bad(call, IllegalOptionError, "UTF-8 can hold", where="v = '\ud800'")
         for no_predicate in no_predicates:
             yield Bad(call, IllegalOptionError, "where|filter", where=no_predicate)
     yield Bad("delete", ConflictingOptionsError, "where", where=None)
     for values in ({}, None, 5, "v = 1", {"nope": "1"}, {"v": 5}, {5: "v"}, {"v": ""}, {"v": "nope"}, {"v": "'a"}):
         yield Bad("update", IllegalOptionError, "set", set=values)
+    yield Bad("update", IllegalOptionError, "NUL", set={"v": "'a\0b'"})
     yield Bad("update", InvalidRowsError, "1 / 0", set={"id": "1 / 0"})
 
 

@@ -22,7 +22,9 @@ def text_or_number(scope: Scope, node: exp.Expr) -> Term:
     if not node.is_string:
         return number(scope, str(node.this))
     value = str(node.this)
-    if "'" in value or "\0" in value:
+    if "\0" in value:
+        raise scope.refuse(str(node.sql("spark")), "a text with a NUL character is not evaluated here")
+    if "'" in value:
         raise scope.refuse(str(node.sql("spark")), "Spark reads a quote within a text by a session setting")
     return Term(type=kinds.STRING, sql=text_sql(value), literal=value)
 

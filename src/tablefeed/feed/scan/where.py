@@ -17,6 +17,7 @@ from tablefeed.data.predicate import FLIPPED, And, Column, Constant, IsNull, Not
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError, naming
+from tablefeed.feed import arguments
 from tablefeed.feed.scan.comparison import Operand, Value, among, compared, read_day
 from tablefeed.model.schema import DataType, Field, Primitive, Struct
 
@@ -36,6 +37,7 @@ def row_filter(text: str, schema: Struct, *, option: str = "where") -> RowFilter
     Raises IllegalOptionError for SQL that is not understood or could mean something else in Spark, and
     UnsupportedOptionError where sqlglot is not installed.
     """
+    arguments.text(text, argument=option)
     reading = _Reading(text, schema, option)
     try:
         return filter_by(reading.predicate(_parsed(text, reading.refuse, option)), to_arrow(schema))
