@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib.metadata import requires
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
-from new_user.player import NewUser, build_wheel
+from new_user.player import ROOT, NewUser, build_wheel
 from new_user.things import CHANGING, TRANSCRIPTS, TUTORIAL, give_things, script
 from tablefeed.cli.commands import COMMANDS
 
@@ -19,6 +22,20 @@ pytestmark = pytest.mark.slow
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("build", reason="the environment of Spark 4.2 builds no wheel")
     return build_wheel(tmp_path_factory.mktemp("dist"))
+
+
+def test_the_extra_for_spark_brings_what_pyspark_asks_for_when_it_gives_rows_to_python() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [Requirement(each) for each in project["optional-dependencies"]["spark"]]
+
+    brought = {
+        further.name
+        for each in asked
+        for further in map(Requirement, requires(each.name) or ())
+        if further.marker is None or any(further.marker.evaluate({"extra": extra}) for extra in each.extras)
+    }
+
+    assert {"pandas", "pyarrow"} <= brought  # mapInArrow imports both, and installing pyspark alone brings neither
 
 
 def plays(name: str, wheel: Path, folder: Path) -> None:
