@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -41,6 +44,27 @@ def test_vacuum_deletes_only_when_it_is_asked_to(orders: Path) -> None:
     assert "would be deleted; add --delete" in listed.err
     assert deleted.records[0]["paths"] == listed.out.splitlines()
     assert len(sorted(orders.rglob("*.parquet"))) == len(before) - 1
+
+
+NO_RIGHTS_OF_ROOT = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+@pytest.mark.skipif(bool(NO_RIGHTS_OF_ROOT) and which("setpriv") is None, reason="root reads every folder")
+def test_vacuum_names_a_folder_that_it_may_not_list_and_goes_on(orders: Path) -> None:
+    closed, unneeded = orders / "lost+found", orders / "unneeded.parquet"
+    closed.mkdir()
+    for file in (closed / "whose.parquet", unneeded):
+        file.write_bytes(b"x")
+        os.utime(file, (0, 0))
+    closed.chmod(0)
+
+    command = [*NO_RIGHTS_OF_ROOT, sys.executable, "-m", "tablefeed", "vacuum", str(orders), "--delete"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    closed.chmod(0o700)
+
+    assert (done.returncode, done.stdout) == (0, "unneeded.parquet\n"), done.stderr
+    assert "folder=lost+found" in done.stderr.splitlines()[0]
+    assert (unneeded.exists(), (closed / "whose.parquet").exists()) == (False, True)
 
 
 def test_a_retention_that_is_too_short_is_refused_with_the_option_of_the_command(orders: Path) -> None:

@@ -177,7 +177,7 @@ class Store(Protocol):
         """Removes files that interrupted puts left in or below `directory`; gives their number.
 
         Only files of this library's own puts that were modified before `before_ms` are removed. No link is followed. A
-        file that cannot be removed stays; listings leave it out.
+        file that cannot be removed stays; listings leave it out. So does one in a folder that may not be listed.
         """
         ...
 

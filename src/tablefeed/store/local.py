@@ -233,12 +233,18 @@ class LocalStore:
             raise failed("delete", name, error, url=self.url) from error
 
     def sweep(self, directory: str, *, before_ms: int) -> int:
-        swept, waiting = 0, [self._path(directory)]
+        top = self._path(directory)
+        swept, waiting = 0, [top]
         while waiting:
+            folder = waiting.pop()
             try:
-                with os.scandir(waiting.pop()) as found:
+                with os.scandir(folder) as found:
                     entries = list(found)
             except _ABSENT:
+                continue
+            except PermissionError as error:
+                if folder == top:
+                    raise failed("list", directory, error, url=self.url) from error
                 continue
             except OSError as error:
                 raise failed("list", directory, error, url=self.url) from error

@@ -34,7 +34,7 @@ from tablefeed.delta.columns import decode_paths
 from tablefeed.delta.deletion_vectors import BadVectorError, stored_at
 from tablefeed.delta.paths import below_root
 from tablefeed.delta.schema.column_mapping import physical_name
-from tablefeed.errors import ConflictError, IllegalOptionError, LogError, naming_its_table
+from tablefeed.errors import ConflictError, IllegalOptionError, LogError, StoreError, naming_its_table
 from tablefeed.feed.arguments import location, store_options, switch
 from tablefeed.feed.progress_lines import logged
 from tablefeed.feed.rows.state import read_state
@@ -117,10 +117,11 @@ def vacuum(
     without `allow_short_retention`: it can delete files that readers of older versions or long-running writers need.
     Afterwards, versions older than the retention may not be readable, except those that a consumer still has to read.
     Files below the table's folder that do not belong to the table are deleted too. Temporary files of our killed
-    writers are deleted when they are a day old, and not counted. Tables in sub-folders and empty folders stay. With
-    `dry_run` nothing is deleted. Nothing is written to the log. `on_progress` is called as files are listed, and as
-    they are deleted; an error that it raises ends the work. Raises IllegalOptionError, UnsupportedFeatureError,
-    LogError, StoreError, and ConflictError if the table was replaced, or its protocol or retention changed, meanwhile.
+    writers are deleted when they are a day old, and not counted. Tables in sub-folders and empty folders stay, and so
+    do folders that this process may not list, which a warning names. With `dry_run` nothing is deleted. Nothing is
+    written to the log. `on_progress` is called as files are listed, and as they are deleted; an error that it raises
+    ends the work. Raises IllegalOptionError, UnsupportedFeatureError, LogError, StoreError, and ConflictError if the
+    table was replaced, or its protocol or retention changed, meanwhile.
     """
     log = open_maintained(location(url), store_options(storage_options))
     return vacuumed(
@@ -421,7 +422,13 @@ def _walk(store: Store, partitions: tuple[str, ...], folders: list[str]) -> Iter
     waiting = [*folders]
     while waiting:
         folder = waiting.pop()
-        inner = list(store.directories(folder))
+        try:
+            inner = list(store.directories(folder))
+        except StoreError as error:
+            if not folder or not isinstance(error.__cause__, PermissionError):
+                raise
+            logger.warning("vacuum left a folder alone that it may not list table=%s folder=%s", store.url, folder)
+            continue
         if folder and names.LOG_DIR in inner:
             logger.warning("vacuum left a table of its own alone table=%s folder=%s", store.url, folder)
             continue
