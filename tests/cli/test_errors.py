@@ -72,6 +72,25 @@ from support.command_line import run
         (["changes", "{t}", "--from", "3", "--to", "1"], 3, "Error: [DELTA_INVALID_CDC_RANGE] "),
         (["changes", "{t}", "--from", "8"], 3, "Error: [DELTA_CDC_START_VERSION_AFTER_LATEST] "),
         (["inspect", "hdfs://x/y"], 3, "Error: HDFS is not supported"),
+        (["diff", "{t}", "x", "3"], 3, "Error: [DELTA_TIMESTAMP_INVALID] Invalid value 'x' for option 'A'"),
+        (["diff", "{t}", "1", "x"], 3, "Error: [DELTA_TIMESTAMP_INVALID] Invalid value 'x' for option 'B'"),
+        (
+            ["verify", "{t}", "{t}", "--at", "1", "--other-at", "x"],
+            3,
+            "Error: [DELTA_TIMESTAMP_INVALID] Invalid value 'x' for option '--other-at'",
+        ),
+        (
+            ["replicate", "{t}", "\udcff"],
+            3,
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '\\\\udcff' for option 'TARGET'",
+        ),
+        (["lag", "\udcff"], 3, "Error: [DELTA_ILLEGAL_OPTION] Invalid value '\\\\udcff' for option 'CHECKPOINT'"),
+        (
+            ["report", "{t}/none", "--table", "\udcff"],
+            3,
+            "Error: {t}/none is neither a table nor the checkpoint of a query",
+        ),
+        (["replicate", "{t}", "{none}", "--target-storage-option", "x"], 2, "Error: Invalid value for --target-"),
     ],
 )
 def test_a_mistake_is_one_line_and_a_code(

@@ -11,16 +11,42 @@ from typer.core import TyperGroup
 
 from tablefeed.cli.commands import COMMANDS, overview
 from tablefeed.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, NO_SPACE, plain_text, silence_stdout, warnings_shown
-from tablefeed.errors import TablefeedError
+from tablefeed.errors import IllegalOptionError, TablefeedError
 
 _TYPED = "tablefeed.typed"
 """In the context of a command: what is typed for each argument of its function."""
 _ARGUMENTS = "tablefeed.arguments"
 """In the same context: all that is typed after `tablefeed`."""
+_LEAF = "tablefeed.leaf"
+"""In the same context: the command, and what is typed after its name."""
 
 
 def _typed(parameter: Any) -> str:  # Any: typer's own copy of click
     return str(max(parameter.opts, key=len)) if parameter.param_type_name == "option" else str(parameter.metavar)
+
+
+def _names_of(error: TablefeedError, ctx: Any) -> dict[str, str]:
+    """What is typed for each argument of the command's function, and for the argument that `error` names.
+
+    Where the function has no argument of that name, the value says which one it is: a command with two tables gives
+    both to calls that have one name for them.
+    """
+    typed: dict[str, str] = ctx.meta.get(_TYPED, {})
+    if not isinstance(error, IllegalOptionError) or error.option in typed or _LEAF not in ctx.meta:
+        return typed
+    leaf, rest = ctx.meta[_LEAF]
+    given = leaf.make_context(leaf.name, rest, parent=ctx, resilient_parsing=True).params
+    texts = (
+        (name, each)
+        for name, value in given.items()
+        for each in (value if isinstance(value, list | tuple) else [value])
+    )
+    names = [name for name, each in texts if isinstance(each, str) and error.value in (each, _spelt(each))]
+    return {**typed, error.option: typed[names[0]]} if len(names) == 1 else typed
+
+
+def _spelt(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _safe(text: str, ctx: Any) -> str:
@@ -59,6 +85,7 @@ class Commands(TyperGroup):
             self.commands = {}
         leaf = getattr(command, "commands", {}).get(rest[0] if rest else "", command)
         ctx.meta[_TYPED] = {each.name: _typed(each) for each in getattr(leaf, "params", ())}
+        ctx.meta[_LEAF] = leaf, [*(rest if leaf is command else rest[1:])]
         return name, command, rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
@@ -75,7 +102,7 @@ class Commands(TyperGroup):
                 result = super().invoke(ctx)
             sys.stdout.flush()
         except TablefeedError as error:
-            typer.echo(f"Error: {_safe(plain_text(error, ctx.meta.get(_TYPED, {})), ctx)}", err=True)
+            typer.echo(f"Error: {_safe(plain_text(error, _names_of(error, ctx)), ctx)}", err=True)
             raise typer.Exit(ERROR) from error
         except typer.TyperException as error:  # wrong usage
             error.message = _safe(error.message, ctx)

@@ -41,13 +41,13 @@ From = Annotated[
 To = Annotated[str | None, typer.Option("--to", metavar="POINT", help="Last version, or a time; default: the newest.")]
 
 
-def storage(given: Sequence[str] | None) -> dict[str, str]:
-    """Gives the storage options of the environment and of the command line. No error shows a value."""
+def storage(given: Sequence[str] | None, option: str = "--storage-option") -> dict[str, str]:
+    """Gives the storage options of the environment and of `option` of the command line. No error shows a value."""
     found = _from_environment()
     for pair in given or ():
         name, equals, value = pair.partition("=")
         if not (name and equals):
-            raise typer.BadParameter("must be NAME=VALUE", param_hint="--storage-option")
+            raise typer.BadParameter("must be NAME=VALUE", param_hint=option)
         found[name] = value
     return found
 

@@ -86,7 +86,9 @@ def verify(
         "columns": names_in(columns),
         "filter": where,
         "storage_options": storage(storage_option),
-        "right_storage_options": storage(other_storage_option) if other_storage_option else None,
+        "right_storage_options": storage(other_storage_option, "--other-storage-option")
+        if other_storage_option
+        else None,
     }
     _compare(left, right, asked, rows=rows, limit=limit, how=(shape, output, as_json))
 

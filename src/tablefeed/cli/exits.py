@@ -64,7 +64,7 @@ def plain_text(error: TablefeedError, flags: Mapping[str, str]) -> str:
 
 
 def _flag(name: str, flags: Mapping[str, str]) -> str:
-    candidates = (each for each in _NAMED_OTHERWISE.get(name, (name,)) if each in flags)
+    candidates = (each for each in (name, *_NAMED_OTHERWISE.get(name, ())) if each in flags)
     return flags.get(next(candidates, ""), f"--{name.replace('_', '-')}")
 
 

@@ -168,7 +168,7 @@ def replicate(
     Example: tablefeed replicate /lake/orders /backup/orders --verify
     """
     options = storage(storage_option)
-    to = storage(target_storage_option) if target_storage_option else None
+    to = storage(target_storage_option, "--target-storage-option") if target_storage_option else None
     with working("copying"):
         done = tablefeed.replicate(
             source,
