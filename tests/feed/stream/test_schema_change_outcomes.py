@@ -59,6 +59,7 @@ class Case:
 
 
 A, B = col("a", id=1, physicalName="c1"), col("b", id=2, physicalName="c2")
+DAY = col("day", id=2, physicalName="day")
 Z = col("z", id=1, physicalName="c1")
 MAPPED = [protocol(2, 5), meta(A, B, configuration=NAME)]
 ID = [protocol(), meta(col("id"))]
@@ -102,6 +103,12 @@ CASES = {
         [protocol(), meta(col("id"), col("day"))],
         [meta(col("id"), col("day"), partition_columns=["day"])],
         STOPPED,
+        TRACK,
+    ),
+    "another partitioning of mapped columns": Case(
+        [protocol(2, 5), meta(A, DAY, configuration=NAME)],
+        [meta(A, DAY, partition_columns=["day"], configuration=NAME)],
+        UNTRACKED,
         TRACK,
     ),
     "a column that may be null now": Case(

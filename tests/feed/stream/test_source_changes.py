@@ -50,16 +50,13 @@ def test_a_commit_that_changes_rows_stops_a_stream_that_was_not_told_what_to_do(
     assert (caught.value.error_class, caught.value.version) == ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", 1)
 
 
-def test_a_refused_commit_is_the_error_also_where_the_schema_of_the_start_cannot_be_read_with() -> None:
-    log = a_log(
-        v0=[protocol(), metadata(), add("old")],
-        v1=REWRITES,
-        v2=[meta(col("other"))],
-    )
+@pytest.mark.parametrize("change", [meta(col("other")), metadata(table_id="replaced")])
+def test_a_refused_commit_is_the_error_also_where_the_schema_of_the_start_cannot_be_read_with(change: Action) -> None:
+    log = a_log(v0=[protocol(), metadata(), add("old")], v1=REWRITES, v2=[change])
     source = a_source(log, starting_version=1)
 
     with pytest.raises(ChangeRefusedError):
-        source.latest(at(1), Limits())
+        source.latest(source.initial(), Limits())
 
 
 # --- schemas ---------------------------------------------------------------------------------------------------------

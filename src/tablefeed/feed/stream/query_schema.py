@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tablefeed.delta.schema.column_mapping import MappedSchema, has_mapping_change, mapped_schema, mapping_mode
+from tablefeed.delta.schema.column_mapping import (
+    MappedSchema,
+    MappingMode,
+    has_mapping_change,
+    mapped_schema,
+    mapping_mode,
+)
 from tablefeed.errors import SchemaChangedError
 from tablefeed.feed.changes.change_rules import refuse_reserved_names
 from tablefeed.feed.snapshot.table_log import Snapshot
@@ -101,10 +107,13 @@ class QuerySchema:
     def _check_mapping(self, theirs: MappedSchema, metadata: Metadata, version: Version, *, is_older: bool) -> None:
         url = self.begun.log.url
         older, newer = (theirs, self._ours) if is_older else (self._ours, theirs)
-        if not has_mapping_change(older=older, newer=newer):
+        # As in Delta-Spark, another partitioning has this class only where columns are mapped.
+        repartitioned = metadata.partition_columns != self.begun.metadata.partition_columns
+        if not has_mapping_change(older=older, newer=newer) and (newer.mode is MappingMode.NONE or not repartitioned):
             return
         raise SchemaChangedError(
-            f"A column of {url} was renamed or dropped, or its id in files changed. "
+            f"A column of {url} was renamed or dropped, or its id in files changed"
+            f"{', or the table got other partition columns' if repartitioned else ''}. "
             f"{self._remedy(theirs, metadata, version)} Version {version} has {', '.join(theirs.schema.names)}, and "
             f"this query reads {', '.join(self.schema.names)}.",
             url=url,

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tablefeed.delta.schema.schema_string import parse_schema
-from tablefeed.errors import LogError, SchemaChangedError, naming, naming_its_table
+from tablefeed.errors import LogError, OffsetError, SchemaChangedError, naming, naming_its_table
 from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ChangedRows, ScanTask
@@ -135,9 +135,9 @@ class StreamSource:
         held = held_at(start, is_first=is_first)
         try:
             self._metadata.begin(held, start.version, is_first=is_first or start.in_snapshot)
-        except SchemaChangedError:
+        except (SchemaChangedError, OffsetError):
             # Delta-Spark reads the commits of the batch first: one that it refuses for its rows is the error then.
-            with suppress(SchemaChangedError):
+            with suppress(SchemaChangedError, OffsetError):
                 self._furthest(start, Limits() if self._wants_bound else limits, stop_at)
             raise
         if start.barrier is Barrier.REACHED:
