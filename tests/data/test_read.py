@@ -585,6 +585,23 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
         read(str(tmp_path / "short.parquet"), schema)
 
 
+class OutOfMemory(io.BytesIO):
+    """A file of which no more than the footer can be read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() < 100:
+            raise MemoryError("malloc of size 300000000 failed")
+        return super().read(size)
+
+
+def test_a_process_without_enough_memory_is_not_told_to_remove_the_file() -> None:
+    file = parquet(pa.table({"a": ["x" * 1_000]}), compression="none")
+
+    with pytest.raises(DataFileError, match=r"part-0\.parquet .* more memory .*: malloc of size 300000000") as caught:
+        read(OutOfMemory(file.getvalue()), pa.schema([("a", pa.string())]))
+    assert "remove" not in str(caught.value)
+
+
 @pytest.mark.parametrize("column", ["a", "b"])
 def test_a_file_whose_pages_end_before_its_footer_says_loses_no_row_in_silence(column: str) -> None:
     whole = parquet(pa.table({"a": range(10), "b": ["x"] * 10}), compression="none", use_dictionary=False)

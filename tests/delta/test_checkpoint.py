@@ -473,6 +473,17 @@ def test_every_classic_checkpoint_of_other_writers_is_read(corpus: Path) -> None
     assert read > 20
 
 
+def test_a_process_without_enough_memory_for_a_checkpoint_is_told_so() -> None:
+    class OutOfMemory(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            if self.tell() < 100:
+                raise MemoryError("malloc of size 300000000 failed")
+            return super().read(size)
+
+    with pytest.raises(CorruptLogError, match=f"{NAME}: reading it takes more memory .*: malloc of size 300000000"):
+        files_in(OutOfMemory(a_checkpoint([an_add("a")]).getvalue()))
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [

@@ -171,6 +171,12 @@ def read_batches(source: Any, plan: ReadPlan, file: FileColumns) -> Iterator[pa.
             f"Rewrite the file with the table's types.",
             path=file.path,
         ) from error
+    except MemoryError as error:
+        raise DataFileError(
+            f"Reading the data file {file.path} of {TABLE} takes more memory than this process can have: {error}. "
+            "Give it more memory. If the file is small, it is damaged: restore it from a copy.",
+            path=file.path,
+        ) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last for a footer whose names are no text
         raise DataFileError(
             f"The data file {file.path} of {TABLE} cannot be read as Parquet: {error}. "

@@ -134,6 +134,9 @@ def _blamed_on(log_file: str) -> Iterator[None]:
         yield
     except BadActionError as bad:
         raise CorruptLogError(str(bad), log_file=log_file) from bad
+    except MemoryError as error:
+        reason = f"reading it takes more memory than this process can have, or it is damaged: {error}"
+        raise CorruptLogError(reason, log_file=log_file) from error
     except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow raises any of these for broken Parquet
         raise CorruptLogError(f"it cannot be read as Parquet: {error}", log_file=log_file) from error
 
