@@ -128,6 +128,8 @@ def test_batches_are_no_longer_than_the_plan_says() -> None:
         (pa.date32(), nanos(2024, 2, 29), date(2024, 2, 29)),
         (pa.date32(), nanos(1969, 12, 31), date(1969, 12, 31)),
         (pa.date32(), Instant(-1), date(1969, 12, 31)),
+        (pa.date32(), Instant(-(2**63)), date(1677, 9, 21)),
+        (pa.date32(), Instant(2**63 - 1), date(2262, 4, 11)),
         (UTC_US, Instant(-1_000), datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)),
         (pa.timestamp("us"), "1700000000000001", datetime(2023, 11, 14, 22, 13, 20, 1)),  # noqa: DTZ001 - has no zone
         (pa.timestamp("us"), "2024-01-02T03:04", datetime(2024, 1, 2, 3, 4)),  # noqa: DTZ001 - as above

@@ -136,6 +136,9 @@ def _keys(names: pa.StringArray, kind: pa.DataType, units_a_us: int) -> pa.Array
     return pa.array([to_key(name) for name in names.to_pylist()], kind)
 
 
+_DAY_US = 86_400_000_000
+
+
 # --- from numbers ----------------------------------------------------------------------------------------------------
 
 
@@ -158,11 +161,13 @@ def _nearest_floats(ordered: pa.UInt64Array) -> pa.FloatArray:
 
 
 def _from_moments(units: pa.Int64Array, kind: pa.DataType, units_a_us: int) -> pa.Array:
-    moments = units.cast(pa.timestamp("us" if units_a_us == 1 else "ns"))
     if pa.types.is_date(kind):
-        # Rounds down, also before 1970.
-        return pc.floor_temporal(moments, unit="day").cast(kind)
+        # Not by `floor_temporal`: the first moment of 64 bits would become the last day.
+        days = pc.divide(units, units_a_us * _DAY_US)  # rounded towards 1970
+        is_later = pc.greater(pc.multiply(days, units_a_us * _DAY_US), units)
+        return pc.subtract(days, is_later.cast(pa.int64())).cast(pa.int32()).cast(kind)
     if pa.types.is_timestamp(kind):
+        moments = units.cast(pa.timestamp("us" if units_a_us == 1 else "ns"))
         return moments.cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
     raise UnfitValueError("it is stored as a time")
 
