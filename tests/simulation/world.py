@@ -175,10 +175,14 @@ class Disk(MemoryStore):
         is_new = version is not None and version not in self.history and name not in self._objects
         is_put = super()._put(name, data, within, once=once)
         if is_put and is_new and version is not None:
-            is_state = STATE.match(name) is not None
-            lines = change_of_state(self, name, self.live()) if is_state else plain_lines(bytes(data))
-            self.history[version] = lines
+            self.history[version] = self._change_of_state(name) if STATE.match(name) else plain_lines(bytes(data))
         return is_put
+
+    def _change_of_state(self, name: str) -> bytes:
+        try:
+            return change_of_state(self, name, self.live())
+        except ObjectNotFoundError:
+            return b""  # the log was emptied before, with its manifests: the writer has to take the state back
 
 
 @contextlib.contextmanager
