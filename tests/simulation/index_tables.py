@@ -97,12 +97,13 @@ def begin(world: World, table: str) -> None:
 
 
 def merge(world: World, table: str) -> None:
-    """What MERGE SPLITS of another writer does at once to all splits, in the flavour of the log."""
+    """What MERGE SPLITS of another writer does at once to the two oldest splits, in the flavour of the log."""
     disk = world.disk(table)
     log = IndexTablesLog(disk, location=disk.url, storage_options={})
     state = log.load()
-    live = [add for batch in log.files_of(state.version, state.unreadable) for add in columns.to_add_files(batch)]
-    if not 2 <= len(live) <= 4:  # larger splits would be made for one schedule each
+    there = [add for batch in log.files_of(state.version, state.unreadable) for add in columns.to_add_files(batch)]
+    live = sorted(there, key=lambda add: (add.modified_ms, add.path))[:2]
+    if len(live) < 2:
         return
     form, version = form_of(log, state), Version(state.version + 1)
     rows = sorted(row for add in live for row in world.rows[add.path])
