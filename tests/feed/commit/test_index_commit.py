@@ -16,7 +16,7 @@ import pytest
 
 import tablefeed
 from support.commits import already_applied, committed, still, written
-from support.faulty_store import Fault
+from support.faulty_store import Fault, FaultyStore
 from support.index_tables import (
     ROWS,
     field_types,
@@ -443,20 +443,28 @@ def test_a_table_is_not_made_beside_one_of_the_other_format_that_was_made_during
     assert len([*table.glob("*_log")]) == 1
 
 
-def test_a_first_write_whose_split_went_with_the_folder_of_a_table_that_another_made_is_run_again() -> None:
+@pytest.mark.parametrize("late", [False, True], ids=["before the put", "at the put"])
+def test_a_first_write_whose_split_went_with_the_folder_of_a_table_that_another_made_is_run_again(
+    *, late: bool
+) -> None:
     store = MemoryStore("events")
-    log = IndexTablesLog(store, location=store.url, storage_options={})
+    gone = Fault(operation="put_if_absent", name=names.commit_name(1), hook=lambda: store.delete(files[0].path))
+    faulty = FaultyStore(store, faults=[gone])
+    log = IndexTablesLog(faulty, location=store.url, storage_options={})
     plan = plan_write(log, None, ROWS.schema, partition_by=(), kind=WriteKind.APPEND)
     files = write_task(plan, ROWS.to_batches(), task=0, now_ms=1, store=store)
     operation = batch_write(WriteKind.APPEND, ())
     ours = Transaction(plan=plan, files=files, kind=WriteKind.APPEND, operation=operation, txn=None)
-    store.delete(files[0].path)
     commit(log, None, replace(ours, files=()), still())
+    if not late:
+        store.delete(files[0].path)
 
-    with pytest.raises(errors.ConflictError, match=r"DELTA_METADATA_CHANGED.*1 of 1 new files are gone"):
+    with pytest.raises(errors.ConflictError, match=r"split is gone|DELTA_METADATA_CHANGED.*1 of 1 new files are gone"):
         commit(log, None, ours, still())
 
     assert log.load().version == 0
+    puts = [call.name for call in faulty.calls if call.operation == "put_if_absent"]
+    assert (f"{names.LOG_DIR}/{names.commit_name(1)}" in puts) == late
 
 
 def test_a_first_write_without_rows_makes_the_table(tmp_path: Path) -> None:

@@ -54,13 +54,16 @@ class IndexCommit(FormatCommit):
         self._tried_after: Version | None = None
         self._form: index_states.Form | None = None
         self._state: NextState | None = None
+        self._made_id: str | None = None
 
     def begin(self, state: Snapshot | None) -> Snapshot | None:
         """Makes a new table unless another writer has made it. Its version 0 has protocol and metadata, but no file."""
         if state is not None or self._plan.found is not None:
             return state
+        table_id = str(uuid.uuid4())
+        self._made_id = self._made_id or table_id
         metadata = Metadata(
-            table_id=str(uuid.uuid4()),
+            table_id=table_id,
             schema_string=format_schema(self._plan.schema),
             partition_columns=self._plan.partition_columns,
             format_provider=names.PROVIDER,
@@ -83,13 +86,22 @@ class IndexCommit(FormatCommit):
         return found
 
     def check(self, state: Snapshot | None) -> None:
-        """Raises ConflictError where the table is gone or another one, SchemaMismatchError for other columns."""
+        """Raises ConflictError where the table is gone or another one, SchemaMismatchError for other columns.
+
+        Where a first write meets a table that is not the one which it began, its splits may have gone with another. It
+        looks for them before the put too: a writer that dies after the put cannot delete its commit again.
+        """
         plan, url = self._plan, self._log.url
         if state is None:
             raise self._conflict("the table is gone. It was deleted while the write ran", version=-1)
         protocol.refuse_writing(state.protocol, url=url)
         if plan.found is None:
             check_same_table(plan, state)
+            paths = () if state.metadata.table_id == self._made_id else self._transaction.paths
+            gone = next((path for path in paths if not self._log.store.exists(path)), None)
+            if gone is not None:
+                why = f"the table was deleted and created again, and {gone} is gone"
+                raise self._conflict(why, version=state.version)
         elif plan.found.table_id != state.metadata.table_id:
             raise self._conflict("the table was deleted and created again", version=state.version)
 
