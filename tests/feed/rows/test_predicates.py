@@ -14,7 +14,8 @@ import pytest
 
 import tablefeed
 from tablefeed.delta.schema.arrow_schema import from_arrow
-from tablefeed.feed.rows.expressions import by_arrow, by_sql
+from tablefeed.errors import UnsupportedOptionError
+from tablefeed.feed.rows.expressions import by_arrow, by_sql, held
 
 ROWS = pa.table(
     {
@@ -59,21 +60,28 @@ def test_a_predicate_that_where_takes_has_the_answers_of_sql(text: str) -> None:
     schema = from_arrow(ROWS.schema)
     of_sql = by_sql(ROWS, text, schema, option="apply_as_deletes").to_pylist()
     for rows in (ROWS, pa.concat_tables([ROWS.slice(0, 2), ROWS.slice(2)])):
-        answer = by_arrow(rows, text, schema)
+        answer = by_arrow(rows, text, schema, option="where")
         assert answer is not None
         assert answer.to_pylist() == of_sql
 
 
 @pytest.mark.parametrize("text", ["upper(op) = 'D'", "op = 'd' AND n + 1 > 1", "op LIKE 'd%'"])
 def test_other_predicates_are_left_to_sql(text: str) -> None:
-    assert by_arrow(ROWS, text, from_arrow(ROWS.schema)) is None
+    assert by_arrow(ROWS, text, from_arrow(ROWS.schema), option="where") is None
 
 
 def test_no_change_is_asked_about_where_there_is_none() -> None:
     nothing = ROWS.schema.empty_table()
-    answer = by_arrow(nothing, "op = 'd'", from_arrow(ROWS.schema))
+    answer = by_arrow(nothing, "op = 'd'", from_arrow(ROWS.schema), option="where")
     assert answer is not None
     assert answer.to_pylist() == []
+
+
+def test_without_sqlglot_the_error_names_the_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+
+    with pytest.raises(UnsupportedOptionError, match=r"^Option 'apply_as_deletes' .* pip install"):
+        held(ROWS, "op = 'd'", from_arrow(ROWS.schema), option="apply_as_deletes")
 
 
 def test_changes_with_a_plain_predicate_are_applied_without_duckdb(tmp_path: Path) -> None:

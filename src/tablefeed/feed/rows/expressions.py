@@ -90,14 +90,14 @@ def held(rows: pa.Table, text: str, schema: Struct, *, option: str, zone: tzinfo
     Raises IllegalOptionError for SQL that is not evaluated exactly as Spark does, UnsupportedOptionError where sqlglot
     is not installed, InvalidRowsError for a row for which Spark would raise.
     """
-    answer = by_arrow(rows, text, schema)
+    answer = by_arrow(rows, text, schema, option=option)
     return by_sql(rows, text, schema, option=option, zone=zone) if answer is None else answer
 
 
-def by_arrow(rows: pa.Table, text: str, schema: Struct) -> pa.Array | None:
+def by_arrow(rows: pa.Table, text: str, schema: Struct, *, option: str) -> pa.Array | None:
     """Does as `held`; None for SQL that the option `where` does not take."""
     try:
-        asked = row_filter(text, schema)
+        asked = row_filter(text, schema, option=option)
     except IllegalOptionError:
         return None
     answer = answers(asked.condition, rows.select(asked.fields.names))
