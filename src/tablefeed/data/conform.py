@@ -14,6 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from tablefeed.data.oldest import refuse
 from tablefeed.data.retype import (
     Conversion,
     Leaf,
@@ -23,6 +24,8 @@ from tablefeed.data.retype import (
     member_conversion,
     nulls,
 )
+
+refuse(pa)  # here, because every reader and every writer of rows imports this module
 
 _NO_CONSTANTS: Mapping[str, pa.Scalar] = {}
 

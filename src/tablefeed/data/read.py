@@ -13,10 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyroaring
 from pyroaring import BitMap64
 
 from tablefeed.data.conform import Conformer, no_columns
 from tablefeed.data.julian import UnknownZoneError, leaf_for
+from tablefeed.data.oldest import refuse
 from tablefeed.data.required import RequiredColumns
 from tablefeed.data.retype import (
     BadVariantError,
@@ -32,6 +34,8 @@ from tablefeed.data.shredding import TYPED
 from tablefeed.data.windows import BATCH_BYTES
 from tablefeed.errors import TABLE, DataFileError
 from tablefeed.parquet_footer import check_columns, check_counts, open_parquet
+
+refuse(pyroaring)
 
 _WHOLE_CHUNK_BYTES = 64 * 1024 * 1024
 # Up to this size each column of a row group is read in one request, which suits object stores. Above it, columns are

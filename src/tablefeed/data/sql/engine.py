@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tablefeed.data.oldest import why_too_old
 from tablefeed.data.sql.terms import PythonFunction, stages
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Engine:
     def __init__(self) -> None:
         import duckdb
 
+        if (why := why_too_old(duckdb)) is not None:
+            raise EngineError(why)
         self._connection: duckdb.DuckDBPyConnection = duckdb.connect(config=dict(_CONFIG))
         self._connection.execute("SET TimeZone = 'UTC'")
         self._functions: set[str] = set()
@@ -81,7 +84,7 @@ _LOCAL = threading.local()
 
 
 def engine() -> Engine:
-    """The engine of the calling thread. Raises EngineError where DuckDB is not installed."""
+    """The engine of the calling thread. Raises EngineError where DuckDB is not installed or too old."""
     found: Engine | None = getattr(_LOCAL, "engine", None)
     if found is None:
         try:

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tablefeed.data.oldest import why_too_old
 from tablefeed.data.sql.terms import NotExactError
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ _REMEDY = 'pip install "tablefeed[rules]" where the tasks\' Python runs'
 def parse(text: str) -> exp.Expr:
     """Gives the tree of `text`. Raises NotExactError for what is no expression, or what Spark may parse differently."""
     try:
+        import sqlglot
         from sqlglot import exp
         from sqlglot.dialects.spark import Spark
         from sqlglot.errors import SqlglotError
     except ImportError as error:
         raise NotExactError(text, part=text, reason=f"it needs sqlglot: {_REMEDY}") from error
+    if (why := why_too_old(sqlglot)) is not None:
+        raise NotExactError(text, part=text, reason=why)
     if "\\" in text:
         # Whether a backslash escapes the next character depends on a setting of Spark's session.
         raise NotExactError(text, part="\\", reason="Spark reads a backslash by a session setting")

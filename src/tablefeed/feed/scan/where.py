@@ -13,6 +13,7 @@ from datetime import datetime
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
+from tablefeed.data.oldest import why_too_old
 from tablefeed.data.predicate import FLIPPED, And, Column, Constant, IsNull, Not, Or, Predicate, RowFilter, filter_by
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.delta.schema.schema_string import parse_schema
@@ -53,6 +54,7 @@ def check_where(text: str, schema_string: str, *, url: str) -> None:
 
 def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str) -> exp.Expr:
     try:
+        import sqlglot
         from sqlglot import TokenType, exp
         from sqlglot.dialects.spark import Spark
         from sqlglot.errors import SqlglotError
@@ -61,6 +63,8 @@ def _parsed(text: str, refuse: Callable[[str], IllegalOptionError], option: str)
             option=option,
             remedy='It needs sqlglot, where the driver\'s Python runs: pip install "tablefeed[where]".',
         ) from error
+    if (why := why_too_old(sqlglot)) is not None:
+        raise UnsupportedOptionError(option=option, remedy=f"{why}.")
     if "\\" in text:
         # A setting of Spark's session decides whether a backslash escapes the next character.
         raise refuse("has a backslash")
