@@ -354,6 +354,26 @@ def test_a_version_that_was_made_and_purged_while_its_writer_was_held_up_is_not_
     assert tablefeed.open_table(table).version == base + 3
 
 
+@pytest.mark.parametrize("flavour", ["states"], indirect=True)
+def test_a_state_that_is_put_into_the_log_of_another_table_is_taken_back(table: Path) -> None:
+    """The state before has the metadata, as one of CHECKPOINT: ours repeats it."""
+    there = log_of(table).load()
+    base = Version(there.version + 1)
+    update = StateUpdate(version=base, created_ms=1, metadata=there.metadata)
+    put_state(log_of(table), log_of(table).state(there.version), update)
+
+    def made_anew() -> None:
+        shutil.rmtree(table)
+        tablefeed.append(table, ROWS, table_format="indextables")
+
+    log = log_of(table, Fault(operation="put_if_absent", name=names.state_name(Version(base + 1)), hook=made_anew))
+    with pytest.raises(errors.TablefeedError):
+        commit(log, None, written(log_of(table), new_rows(table, 901), txn=("ours", 0)), still())
+
+    assert tablefeed.open_table(table).version == 1
+    assert ids(table) == [1, 2, 3]
+
+
 def test_writers_at_once_each_have_their_rows_once(table: Path) -> None:
     before = ids(table)
     rows = [new_rows(table, 1000 + writer) for writer in range(3)]

@@ -31,7 +31,8 @@ from tablefeed.errors import (
     UnsupportedFeatureError,
 )
 from tablefeed.feed.commit.transaction import Put, Surroundings
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.table_log import Snapshot
+from tablefeed.indextables.names import STATE_MANIFEST
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.store import Entry
@@ -139,7 +140,7 @@ def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
     Times within SKEW_MS of each other do not show which came first. Nor does the time of a file that got its name long
     after it was written. Unknown: nothing is deleted, and CommitUnknownError is raised.
     """
-    log, base = put.log, put.base
+    base = put.base
     times = _times(put)
     if put.version not in times:
         raise _unknown(put, "its file is gone again")
@@ -151,7 +152,7 @@ def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
         return True
     if later and min(later) < ours_ms:
         raise _unknown(put, "the file of a later version is older")
-    if base is None or _is_of(log, base):
+    if base is None or _is_of(put, base):
         if later and now_ms - ours_ms > SKEW_MS:
             raise _unknown(put, "its file is older than the put, and the version before is gone")
         return True
@@ -209,11 +210,18 @@ def _times(put: Put) -> dict[Version, int]:
     return {file.version: file.modified_ms for file in files if file.kind is LogFileKind.COMMIT}
 
 
-def _is_of(log: TableLog, base: Snapshot) -> bool:
-    """Whether the log still belongs to the table of `base`, whose commit was cleaned up and not replaced."""
+def _is_of(put: Put, base: Snapshot) -> bool:
+    """Whether the log still belongs to the table of `base`, whose commit was cleaned up and not replaced.
+
+    A state repeats the metadata of `base`, so ours says nothing about the log. The commit of version 0 does.
+    """
+    log = put.log
     if log.head(base.version) is not None and base.head is not None:
         return False
     try:
+        first = log.commit(Version(0)) if put.name.endswith(STATE_MANIFEST) else None
+        if first is not None and first.metadata is not None and first.metadata.table_id != base.metadata.table_id:
+            return False
         return log.load().metadata.table_id == base.metadata.table_id
     except (LogError, TableError):
         return False
