@@ -24,7 +24,7 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 def test_pip_knows_the_same_versions() -> None:
-    asked = Path("pyproject.toml").read_text()
+    asked = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     extras = tomllib.loads(asked)["project"]["optional-dependencies"]
     named = [*tomllib.loads(asked)["project"]["dependencies"], *(text for texts in extras.values() for text in texts)]
     for package, version in OLDEST.items():
