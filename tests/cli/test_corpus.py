@@ -37,7 +37,8 @@ def test_every_table_gives_an_answer_or_one_line_of_an_error(command: list[str],
             assert done.err.startswith("Error: "), table
             assert len(done.err.splitlines()) == 1, table
         else:
-            assert done.code == 0 or name == "doctor", (table, done.err)
+            finds = name == "doctor" or '"problems":["' in done.out  # of a damaged table inspect shows the rest
+            assert done.code == 0 or finds, (table, done.err)
             answered += 1
 
     assert answered > len(tables) // 8  # few tables record their changes
