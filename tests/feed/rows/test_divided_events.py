@@ -17,7 +17,7 @@ from feed.rows.test_appliers_among_others import ASKED
 from feed.rows.test_apply_changes import Event, a_target, apply, events, rows
 from support.faulty_store import FaultyStore
 from tablefeed.errors import DataFileError
-from tablefeed.feed.rows.apply import Batch, Part
+from tablefeed.feed.rows.apply import Batch, Part, joined
 from tablefeed.feed.rows.divided import (
     EVENTS_DIR,
     Aside,
@@ -161,6 +161,21 @@ def test_a_batch_with_a_truncate_is_applied_at_once(tmp_path: Path) -> None:
         sink.aside(*updates(range(200))), sink.aside((None, None, 5, "t"), *updates(range(300, 400)), task=1)
     )
     assert [(part.events, part.inserted) for part in parts] == [(301, 0)]
+
+
+@pytest.mark.parametrize("stay", [0, 1])
+def test_parts_take_their_rows_out_of_one_file_together(tmp_path: Path, stay: int) -> None:
+    url = a_target(tmp_path)
+    apply(url, *updates(range(300)))
+    sink = Sink(url)
+    parts = sink.applied(sink.aside(*updates(range(300 - stay), at=2)))
+    made = joined(sink.target, parts, sink.how, txn=None, now_ms=1_000)
+
+    assert len({hit.file.path for part in parts for hit in part.hits}) == 1 < len(parts)
+    assert made is not None
+    assert made.rewriting.deleted_rows == 300 - stay
+    assert len(made.rewriting.removed) == 1
+    assert len(made.rewriting.gone) == (0 if stay else 1)
 
 
 def test_events_that_are_gone_or_damaged_are_never_taken_for_none(tmp_path: Path) -> None:

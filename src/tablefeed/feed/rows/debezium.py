@@ -283,8 +283,8 @@ class _Images:
     def _check_ignored(self, name: str) -> None:
         if self._ignored is not None and name.lower() not in self._ignored:
             raise SchemaMismatchError(
-                f"The changes have a column that {TABLE} lacks: {name}. Nothing was committed. List it in "
-                "except_column_list, or add it to the table first.",
+                f"The changes have a column that {TABLE} lacks or generates: {name}. Nothing was committed. List it in "
+                "except_column_list, or add it to the table first where it is missing.",
                 error_class="DELTA_METADATA_MISMATCH",
             )
 
