@@ -41,6 +41,7 @@ UNREACHED: Mapping[str, str] = {
     "feed/api/follow.py:_commits:wait": "reads only, and waits for another process",
     "feed/api/health.py:_files:stat": "reads only, for `tablefeed doctor`",
     "feed/commit/index_attempts.py:note:replace": "another process must replace the table (test_index_commit)",
+    "feed/commit/index_commit.py:IndexCommit.check:exists": "reads only, and only a table that another process made",
     "feed/commit/own_log.py:all_in_log_of:delete": REPLACED,
     "feed/commit/own_log.py:all_in_log_of:stat": REPLACED,
     "store/base.py:put_own:delete": REPLACED_UNSEEN,
