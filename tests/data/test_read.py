@@ -432,7 +432,7 @@ def test_physical_names_are_mapped_at_every_depth() -> None:
     assert rows(read(file, wanted, stored=stored)) == [{"id": 1, "items": [{"price": 7}], "name": None}]
 
 
-LOSSLESS: list[tuple[pa.Array, pa.DataType, list[object]]] = [
+LOSSLESS: list[Any] = [
     (pa.array([1, None], pa.int32()), pa.int64(), [1, None]),
     (pa.array([127], pa.int64()), pa.int8(), [127]),
     (pa.array([2**32 - 1], pa.uint32()), pa.int64(), [2**32 - 1]),
@@ -451,7 +451,12 @@ LOSSLESS: list[tuple[pa.Array, pa.DataType, list[object]]] = [
     (pa.array([b"ab"], pa.binary(2)), pa.binary(), [b"ab"]),
     (pa.array([[1, None], None], pa.large_list(pa.int32())), list_of(pa.int64()), [[1, None], None]),
     (pa.array([[1, 2]], pa.list_(pa.int32(), 2)), list_of(pa.int64()), [[1, 2]]),
-    (pa.array([[1, None], None, [2, 3]], pa.list_(pa.int32(), 2)), list_of(pa.int64()), [[1, None], None, [2, 3]]),
+    pytest.param(
+        pa.array([[1, None], None, [2, 3]], pa.list_(pa.int32(), 2)),
+        list_of(pa.int64()),
+        [[1, None], None, [2, 3]],
+        marks=pytest.mark.skipif(int(pa.__version__.split(".")[0]) < 26, reason="this pyarrow writes no such file"),
+    ),
     (pa.array([None, None], pa.null()), list_of(pa.int64()), [None, None]),
     (
         pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int32())),

@@ -173,6 +173,8 @@ def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterato
     from pyarrow import csv
 
     data = pa.py_buffer(stream.read())
+    if not data.size:  # Arrow's own error for this may abort the process when it ends
+        raise pa.ArrowInvalid("Empty CSV file")
     parse = csv.ParseOptions(newlines_in_values=True)
     names = csv.open_csv(pa.BufferReader(data), parse_options=parse).schema.names
     _check_names(names)
