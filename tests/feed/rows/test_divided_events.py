@@ -173,6 +173,7 @@ def test_parts_take_their_rows_out_of_one_file_together(tmp_path: Path, stay: in
 
     assert len({hit.file.path for part in parts for hit in part.hits}) == 1 < len(parts)
     assert made is not None
+    assert made.rewriting is not None
     assert made.rewriting.deleted_rows == 300 - stay
     assert len(made.rewriting.removed) == 1
     assert len(made.rewriting.gone) == (0 if stay else 1)
