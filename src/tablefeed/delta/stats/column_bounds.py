@@ -35,6 +35,7 @@ from tablefeed.delta.schema.arrow_schema import arrow_type
 from tablefeed.delta.stats.stats_columns import GREGORIAN_DAY, STANDARD_TIME_US
 from tablefeed.errors import TablefeedError
 from tablefeed.model.schema import DataType, Decimal, Primitive
+from tablefeed.model.spark_texts import DAY_US
 from tablefeed.model.statistics import LeafPath
 
 
@@ -220,7 +221,7 @@ def _decimal(value: Any, kind: Decimal, *, upwards: bool) -> decimal.Decimal | N
 
 # --- days and instants ---------------------------------------------------------------------------------------------
 
-_GREGORIAN_US = GREGORIAN_DAY * 86_400_000_000
+_GREGORIAN_US = GREGORIAN_DAY * DAY_US
 _LAST_US = 2**63 - 1
 _MILLISECOND_US = 1_000
 _MINUTE_US = 60_000_000

@@ -27,6 +27,7 @@ from tablefeed.indextables.split.pieces import (
 )
 from tablefeed.indextables.split.shapes import ENTRY, NAME, WRAPPED
 from tablefeed.indextables.split.typed import typed, typed_key
+from tablefeed.model.spark_texts import DAY_US
 
 
 def column(name: str, pieces: Sequence[Piece], kind: pa.DataType, *, row_count: int, units_a_us: int) -> pa.Array:
@@ -136,9 +137,6 @@ def _keys(names: pa.StringArray, kind: pa.DataType, units_a_us: int) -> pa.Array
     return pa.array([to_key(name) for name in names.to_pylist()], kind)
 
 
-_DAY_US = 86_400_000_000
-
-
 # --- from numbers ----------------------------------------------------------------------------------------------------
 
 
@@ -163,8 +161,8 @@ def _nearest_floats(ordered: pa.UInt64Array) -> pa.FloatArray:
 def _from_moments(units: pa.Int64Array, kind: pa.DataType, units_a_us: int) -> pa.Array:
     if pa.types.is_date(kind):
         # Not by `floor_temporal`: the first moment of 64 bits would become the last day.
-        days = pc.divide(units, units_a_us * _DAY_US)  # rounded towards 1970
-        is_later = pc.greater(pc.multiply(days, units_a_us * _DAY_US), units)
+        days = pc.divide(units, units_a_us * DAY_US)  # rounded towards 1970
+        is_later = pc.greater(pc.multiply(days, units_a_us * DAY_US), units)
         return pc.subtract(days, is_later.cast(pa.int64())).cast(pa.int32()).cast(kind)
     if pa.types.is_timestamp(kind):
         moments = units.cast(pa.timestamp("us" if units_a_us == 1 else "ns"))

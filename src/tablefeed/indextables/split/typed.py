@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnfitValueError
 from tablefeed.indextables.split.nested import Instant
+from tablefeed.model.spark_texts import DAY_US
 
 Typed = Callable[[object], object]
 """Converts a plain value to what pyarrow accepts for a type; None to None.
@@ -30,7 +31,6 @@ Raises UnfitValueError, or another ValueError, TypeError or ArithmeticError, whe
 RAW = "_raw"
 """The name under which an object holds a text of a JSON column that is not a JSON object."""
 _DAY_MS = 86_400_000
-_DAY_US = 1000 * _DAY_MS
 
 
 def typed(kind: pa.DataType, units_a_us: int) -> Typed:
@@ -179,7 +179,7 @@ def _text(value: Any, units_a_us: int) -> str:
 def _day(value: Any, units_a_us: int) -> int:
     """Days since 1970; a plain number is milliseconds."""
     if isinstance(value, Instant):
-        return value.units // units_a_us // _DAY_US
+        return value.units // units_a_us // DAY_US
     return _integer(value) // _DAY_MS
 
 
