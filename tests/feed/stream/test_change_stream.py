@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.checkpoints import classic_name, put_checkpoint
 from support.logs import LONG_ID, a_source, add, at, info, metadata, protocol
 from support.recorded import VECTORS, cdc, data_file, log, recorded, removed, vector
 from tablefeed.errors import ChangeDataError, SchemaChangedError
@@ -21,6 +22,7 @@ from tablefeed.feed.stream.source import StreamSource
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
+from tablefeed.store import LocalStore
 
 ROWS = pa.schema([("id", pa.int64()), ("_change_type", pa.string()), ("_commit_version", pa.int64())])
 TIMES = pa.schema([("_commit_version", pa.int64()), ("_commit_timestamp", pa.timestamp("us", tz="UTC"))])
@@ -89,6 +91,7 @@ def test_each_batch_has_the_rows_between_its_offsets_and_none_twice(orders: Path
     first, second, third = at(0, 1), at(1, 1), at(3)
 
     assert [source.latest(s, Limits(files=1)) for s in (at(0), first)] == [first, at(1)]
+    assert source.latest(at(0), Limits(size_bytes=1)) == first
     assert source.latest(at(1), Limits(files=1)) == second
     assert read(source, at(0), first) == [(1, "insert", 0)]
     assert read(source, first, second) == [(2, "insert", 0), (2, "update_preimage", 1), (20, "update_postimage", 1)]
@@ -141,6 +144,20 @@ def test_a_stream_does_not_begin_with_a_commit_that_replaced_a_column_of_the_row
         source.tasks(begin, source.latest(begin, Limits()))
 
 
+def test_nor_where_the_log_does_not_say_any_more_which_columns_these_rows_have(tmp_path: Path) -> None:
+    mapped = {"delta.columnMapping.mode": "name"}
+    rows = pa.table({"id": [1], "kind": ["a"]})
+    tablefeed.append(tmp_path, rows, properties={"delta.enableChangeDataFeed": "true", **mapped})
+    tablefeed.append(tmp_path, pa.table({"id": [2], "kind": [2]}), mode="overwrite", overwrite_schema=True)
+    tablefeed.checkpoint(tmp_path)
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+
+    source = changes_of(tmp_path, starting_version=1)
+    begin = source.initial()
+    with pytest.raises(SchemaChangedError, match="start at version 2"):
+        source.tasks(begin, source.latest(begin, Limits()))
+
+
 def test_a_start_at_which_nothing_was_recorded_is_refused_when_its_batch_is_read(tmp_path: Path) -> None:
     file = data_file(tmp_path, "a.parquet", id=[1])
     table = log(tmp_path, v0=[protocol(), metadata(LONG_ID), add(file)], v1=[recorded()])
@@ -160,6 +177,27 @@ def test_a_batch_that_begins_where_recording_ended_is_refused_though_the_one_bef
     assert read(source, at(0), at(2)) == [(1, "insert", 0)]
     with pytest.raises(ChangeDataError, match="version 2 did not record them"):
         source.tasks(at(2), at(3))
+
+
+def test_a_batch_at_a_version_that_cannot_be_loaded_is_read_with_the_metadata_of_the_next_one_that_can(
+    tmp_path: Path,
+) -> None:
+    file = data_file(tmp_path, "a.parquet", id=[1])
+    table = log(tmp_path, v0=[protocol(), recorded()], v1=[add(file)], v2=[info()], v3=[metadata(LONG_ID)])
+    put_checkpoint(LocalStore(str(table)), classic_name(2), [protocol(), recorded(), add(file)])
+    (table / "_delta_log" / f"{0:020d}.json").unlink()
+
+    assert read(changes_of(table), at(1), at(2)) == [(1, "insert", 1)]
+
+
+def test_an_earlier_batch_is_read_with_the_metadata_of_its_own_start(tmp_path: Path) -> None:
+    one, two = (data_file(tmp_path, f"{number}.parquet", id=[number]) for number in (1, 2))
+    table = log(tmp_path, v0=[protocol(), recorded()], v1=[add(one)], v2=[metadata(LONG_ID)], v3=[add(two)])
+    source = changes_of(table, starting_version=0)
+    with pytest.raises(ChangeDataError, match="version 3 did not record them"):
+        source.tasks(at(3), at(4))
+
+    assert read(source, at(1), at(2)) == [(1, "insert", 1)]
 
 
 def test_a_removed_file_without_its_partition_is_refused(tmp_path: Path) -> None:

@@ -83,12 +83,13 @@ class ChangeDelivery:
         """See `Delivery`. Raises ChangeDataError where the first version recorded no changes, or some are not known.
 
         Raises SchemaChangedError where the first version replaced a mapped column and removes older rows: the values
-        of that column would be read as null. A stream that tracks the schema continues: an option allowed it.
+        of that column would be read as null. Raises it too where the log does not say any more which columns were
+        there before. A stream that tracks the schema continues: an option allowed it.
         """
         before, in_force = self._moved_to(commit)
         if self._batch is not None and self._batch[0].version == commit.version:
             self._check_recorded(commit.version)
-            if commit.metadata is not None and before is not None and not self._batch[0].barrier:
+            if commit.metadata is not None and not self._batch[0].barrier:
                 self._check_removed(commit, before)
         timed = replace(commit, committed_at_ms=self._times.of(commit))
         files = [
@@ -136,7 +137,7 @@ class ChangeDelivery:
             versions = range(start.version, max(end.version, start.version + 1))
             ChangesRecorded(versions=versions, log=self._newest.log).check(self._in_force[1], version)
 
-    def _check_removed(self, commit: Commit, before: Metadata) -> None:
+    def _check_removed(self, commit: Commit, before: Metadata | None) -> None:
         if is_mapped(self._newest.metadata) and any(file.data_change for file in commit.removed):
             one_schema = OneSchema(versions=range(commit.version, commit.version + 1), read=self._newest)
             one_schema.check_removed(before, commit.version)
