@@ -16,6 +16,9 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from support.logs import commit_path
 from tablefeed import errors
+from tablefeed.feed.arguments import Bound
+from tablefeed.feed.changes.change_range import change_versions
+from tablefeed.feed.snapshot.open_log import open_log
 
 TEXT = pa.string()
 RECORDED = {"delta.enableChangeDataFeed": "true"}
@@ -142,6 +145,33 @@ def test_times_mean_the_commits_from_the_first_to_the_last_of_them(
     assert versions(hourly, **bounds) == found
 
 
+def test_times_are_those_of_commits_whatever_else_is_in_the_log(hourly: Path) -> None:
+    (hourly / commit_path(2)).with_suffix(".crc").write_text("{}")
+
+    assert versions(hourly, start_timestamp=clock("01:30"), end_timestamp=clock("03:30")) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "found"),
+    [
+        (Bound(version=1, inclusive=False), Bound(version=3), [2, 3]),
+        (Bound(version=1), Bound(version=3, inclusive=False), [1, 2]),
+        (Bound(version=2, inclusive=False), Bound(version=2), []),
+        (Bound(version=5, inclusive=False), Bound(), []),
+        (Bound(timestamp=clock("01:00"), inclusive=False), Bound(timestamp=clock("03:00")), [2, 3]),
+        (Bound(timestamp=clock("01:00")), Bound(timestamp=clock("03:00"), inclusive=False), [1, 2]),
+        (Bound(timestamp=clock("02:00"), inclusive=False), Bound(timestamp=clock("02:00"), inclusive=False), []),
+        (Bound(timestamp=clock("00:59:59.999"), inclusive=False), Bound(version=2), [1, 2]),
+        (Bound(version=2), Bound(timestamp=clock("03:00:00.001"), inclusive=False), [2, 3]),
+    ],
+    ids=str,
+)
+def test_the_commit_at_a_bound_may_be_excluded(hourly: Path, start: Bound, end: Bound, found: list[int]) -> None:
+    log = open_log(str(hourly))
+
+    assert list(change_versions(start, end, log.load(), log.listing())) == found
+
+
 def test_a_time_and_a_version_may_bound_one_range(hourly: Path) -> None:
     assert versions(hourly, start_version=1, end_timestamp=clock("03:30")) == [1, 2, 3]
     assert versions(hourly, start_timestamp="2023-12-31", end_version=1) == [0, 1]
@@ -161,8 +191,12 @@ def test_a_time_and_a_version_may_bound_one_range(hourly: Path) -> None:
         ({"start_timestamp": clock("05:01")}, errors.TableError, "TIMESTAMP_GREATER_THAN_COMMIT"),
         ({"end_timestamp": clock("05:01")}, errors.TableError, "TIMESTAMP_GREATER_THAN_COMMIT"),
         ({"end_timestamp": "2023-12-31"}, errors.TableError, "TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
-        ({"start_version": 2, "end_version": 1}, errors.IllegalOptionError, f"{NO_RANGE}.*before .* version 2"),
-        ({"start_timestamp": clock("03:00"), "end_timestamp": clock("01:00")}, errors.IllegalOptionError, NO_RANGE),
+        ({"start_version": 2, "end_version": 1}, errors.IllegalOptionError, f"{NO_RANGE}.*end_version.* version 2"),
+        (
+            {"start_timestamp": clock("03:00"), "end_timestamp": clock("01:00")},
+            errors.IllegalOptionError,
+            f"{NO_RANGE}.*end_timestamp.* version 3",
+        ),
         # though no commit is in between
         ({"start_timestamp": clock("01:50"), "end_timestamp": clock("01:10")}, errors.IllegalOptionError, NO_RANGE),
         # one apart, but not both are times
@@ -186,6 +220,16 @@ def test_without_a_start_the_feed_begins_where_the_log_does(orders: Path) -> Non
     assert versions(orders) == [5]
     with pytest.raises(errors.VersionNotFoundError, match="its log holds versions 5 to 5"):
         tablefeed.changes(orders, start_version=4)
+
+
+def test_without_a_start_the_feed_begins_with_the_first_commit_behind_a_checkpoint(orders: Path) -> None:
+    DeltaTable(str(orders)).create_checkpoint()
+    for _ in range(2):
+        write_deltalake(str(orders), pa.table({"id": [10], "day": ["q"]}), mode="append")
+    for version in range(6):
+        (orders / commit_path(version)).unlink()
+
+    assert versions(orders) == [6, 7]
 
 
 def test_a_hole_in_the_log_is_passed_over_to_what_stands_behind_it(orders: Path) -> None:

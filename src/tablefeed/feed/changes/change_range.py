@@ -43,8 +43,7 @@ def change_versions(start: Bound, end: Bound, newest: Snapshot, log_files: Seque
             latest=newest.version,
             error_class="DELTA_CDC_START_VERSION_AFTER_LATEST",
         )
-    by_time = start.timestamp is not None and end.timestamp is not None
-    if last < first - (1 if by_time else 0):
+    if last < first and (start.timestamp is None or end.timestamp is None):  # two times may have no commit between them
         raise _inverted(end, first)
     if last >= first:
         check_available((first, last), earliest=earliest, newest=newest.version, url=url)
