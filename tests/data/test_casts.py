@@ -96,6 +96,7 @@ def wall(year: int, month: int, day: int, *time: int) -> datetime:
         ([utc(2024, 6, 30, 23)], UTC_US, pa.date32(), [date(2024, 7, 1)]),
         ([utc(2024, 6, 30, 23)], pa.timestamp("ns", "Asia/Tokyo"), WALL_US, [wall(2024, 7, 1, 1)]),
         ([utc(2024, 6, 30, 23)], UTC_US, pa.string(), ["2024-07-01 01:00:00"]),
+        ([wall(2024, 7, 1, 1)], WALL_US, pa.string(), ["2024-07-01 01:00:00"]),
         ([wall(2024, 7, 1, 1)], WALL_US, UTC_US, [utc(2024, 6, 30, 23)]),
         ([wall(1969, 12, 31, 23)], WALL_US, pa.date32(), [date(1969, 12, 31)]),
     ],

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from fuzzing.data_files import with_an_encrypted_column
-from tablefeed.data.read import FileColumns, ReadPlan, RowSelection, read_batches
+from tablefeed.data.read import FileColumns, ReadPlan, RowSelection, read_batches, row_group_places
 from tablefeed.data.retype import FIELD_ID, conversion
 from tablefeed.errors import DataFileError
 
@@ -161,6 +161,15 @@ def test_a_share_without_a_row_groups_middle_has_no_row_and_all_of_them_are_coun
 
     assert counts[0] == 0
     assert sorted(counts[1:]) == [50, 50]
+
+
+def test_a_row_group_whose_middle_is_a_bound_is_in_the_share_that_begins_there() -> None:
+    file = parquet(pa.table({"a": range(100)}), row_group_size=50)
+    (_, (middle, _)) = row_group_places(file)
+
+    parts = [rows(read(file, pa.schema([("a", pa.int64())]), share=s)) for s in ((None, middle), (middle, None))]
+
+    assert [row["a"] for part in parts for row in part] == list(range(100))
 
 
 def test_a_deletion_vector_means_the_same_rows_in_a_share() -> None:

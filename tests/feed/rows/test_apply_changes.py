@@ -188,6 +188,20 @@ def test_25_the_way_is_known_from_the_first_batch_on_also_where_nothing_is_remem
     assert rows(url) == [(1, "a", 5)]
 
 
+def test_25_a_sequence_of_fewer_digits_than_before_is_refused(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+
+    def apply_with(kind: pa.DataType) -> None:
+        changes = events((1, "a", 1, "u")).append_column("at", pa.array([Decimal(1)], kind))
+        apply(url, changes=changes, sequence_by="at", except_column_list=["op", "at", "ts"])
+
+    apply_with(pa.decimal128(10, 2))
+    with pytest.raises(
+        SchemaMismatchError, match=r"sequenceType was 'decimal128\(10, 2\)' and is 'decimal128\(9, 2\)'"
+    ):
+        apply_with(pa.decimal128(9, 2))
+
+
 def value_of(number: int, kind: pa.DataType) -> Any:  # Any: pyarrow has no types
     if pa.types.is_temporal(kind):
         return pa.scalar(number, pa.date32()).cast(kind).as_py()
@@ -482,12 +496,17 @@ def test_a_domain_that_another_writer_set_is_refused(tmp_path: Path, configurati
         apply(url, (1, "late", 4, "u"))
 
 
-def test_a_sequence_that_the_table_holds_less_exactly_is_remembered_beside_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "older", "newer"), [(pa.float32(), 2.0**24, 2.0**24 + 1), (pa.int64(), 1.25, 1.75)], ids=str
+)
+def test_a_sequence_that_the_table_holds_less_exactly_is_remembered_beside_it(
+    tmp_path: Path, kind: pa.DataType, older: float, newer: float
+) -> None:
     """A float has no 16777217: it would be the same sequence as 16777216."""
     url = str(tmp_path / "target")
-    empty = pa.schema([("id", pa.int64()), ("v", pa.string()), ("ts", pa.float32())]).empty_table()
+    empty = pa.schema([("id", pa.int64()), ("v", pa.string()), ("ts", kind)]).empty_table()
     tablefeed.append(url, empty, properties=NEEDED)
-    for value, at in (("a", 2.0**24), ("b", 2.0**24 + 1), ("late", 2.0**24)):
+    for value, at in (("a", older), ("b", newer), ("late", older)):
         changes = pa.table({"id": [1], "v": [value], "ts": [at]})
         tablefeed.apply_changes(url, changes, keys="id", sequence_by="ts", ties="last")
     assert [row[1] for row in rows(url)] == ["b"]
@@ -682,6 +701,7 @@ def test_an_event_with_an_empty_text_in_a_partition_column_is_applied_once(tmp_p
         (pa.decimal128(10, 2), pa.string(), "01.000", "1.004"),
         (pa.date32(), pa.large_string(), "2024-1-1 00:00:00", "2024-01-01T12:00:00"),
         (pa.int64(), pa.dictionary(pa.int8(), pa.float64()), 1.0, 1.7),
+        (pa.decimal128(38, 0), pa.string(), "9" * 38, "1.5"),
     ],
     ids=str,
 )

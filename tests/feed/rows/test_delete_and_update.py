@@ -23,6 +23,11 @@ from tablefeed.errors import (
     UnsupportedExpressionError,
     UnsupportedFeatureError,
 )
+from tablefeed.feed.rows.attempts import changeable
+from tablefeed.feed.rows.update import updating
+from tablefeed.feed.snapshot.known_state import current_snapshot
+from tablefeed.feed.snapshot.open_log import open_log
+from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Version
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -236,6 +241,31 @@ def test_a_change_with_a_txn_is_made_once(tmp_path: Path, where: str) -> None:
     assert isinstance(tablefeed.delete(url, where, app_id="job", txn_version=7), AlreadyApplied)
     assert isinstance(tablefeed.update(url, {"v": "'no'"}, app_id="job", txn_version=6), AlreadyApplied)
     assert {"id": 99, "p": 1, "v": "new"} in rows(url)
+
+
+def test_the_history_names_the_change_its_predicate_and_its_rows(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    tablefeed.delete(url, "id IN (1, 2)")
+    tablefeed.update(url, {"v": "'new'"}, "id IN (3, 4, 5)")
+    tablefeed.update(url, {"v": "'all'"})
+    told = [commit for version in (2, 3, 4) for commit in of_kind(url, version, "commitInfo")]
+    assert [(one["operation"], one["operationParameters"]) for one in told] == [
+        ("DELETE", {"predicate": '["id IN (1, 2)"]'}),
+        ("UPDATE", {"predicate": '["id IN (3, 4, 5)"]'}),
+        ("UPDATE", {}),
+    ]
+    counted = [{name: n for name, n in one["operationMetrics"].items() if name.endswith("tedRows")} for one in told]
+    assert counted == [{"numDeletedRows": "2"}, {"numUpdatedRows": "3"}, {"numUpdatedRows": "11"}]
+
+
+def test_the_time_in_an_update_is_that_at_which_it_began(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    target = TargetRows(changeable(current_snapshot(open_log(url))))
+    began = [1_700_000_000_999]
+    made = updating(target, {"id": "unix_timestamp()"}, None, shown=None, txn=None, now_ms=began.pop)
+    assert made is not None
+    found = pa.Table.from_batches(target.read(made.files, target.schema))
+    assert set(found["id"].to_pylist()) == {1_700_000_000}
 
 
 def test_new_values_keep_the_rules_of_the_table(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
-from feed.rows.test_apply_changes import FED, NEEDED, VECTORS, rows
+from feed.rows.test_apply_changes import FED, NEEDED, VECTORS, rows, state_files
 from support.logs import a_log, col, meta, protocol
 from tablefeed.errors import (
     IllegalOptionError,
@@ -22,6 +23,8 @@ from tablefeed.errors import (
     TablefeedError,
     UnsupportedOptionError,
 )
+from tablefeed.feed.rows.folding import SEQUENCE
+from tablefeed.feed.rows.state import STATE_DIR
 from tablefeed.store import LocalStore
 
 COLUMNS = {"id": pa.int64(), "v": pa.string()}
@@ -368,6 +371,16 @@ def test_each_connector_has_its_own_order(tmp_path: Path, older: dict[str, Any],
     assert rows(url) == [(1, "new")]
 
 
+def test_a_position_is_remembered_in_the_form_of_yesterday(tmp_path: Path) -> None:
+    """In another form it would be older or newer than the positions that a table remembers."""
+    url = a_target(tmp_path)
+    debezium(url, as_json(change("u", None, after=GOOD, connector="mysql", file="b.000042", pos=7, row=1)))
+    (file,) = state_files(url)
+    assert pq.read_table(Path(url) / STATE_DIR / file)[SEQUENCE].to_pylist() == [
+        {"log": "00000000000000000042", "position": 7, "row": 1, "live": 1}
+    ]
+
+
 def described(kind: pa.DataType, declared: dict[str, Any], value: Any) -> tuple[dict[str, pa.DataType], pa.Table]:
     """A table with a column x, and an event whose JSON describes the value of x."""
     fields = [{"field": "id", "type": "int64"}, {"field": "x", **declared}]
@@ -408,6 +421,7 @@ B64 = base64.b64encode
         (pa.float32(), {"type": "float"}, 1.5, 1.5),
         (pa.float64(), {"type": "float"}, 0.1, 0.10000000149011612),
         (pa.float64(), {"type": "double"}, "-Infinity", float("-inf")),
+        (pa.float64(), {"type": "int64"}, 2**53, 2.0**53),
     ],
 )  # fmt: skip
 def test_described_values_are_read_as_what_they_mean(
@@ -451,6 +465,19 @@ def test_a_value_that_is_not_read_exactly_is_refused_with_its_column(
     with pytest.raises(TablefeedError, match=r"[Cc]olumn x\b"):
         debezium(url, changes)
     assert rows(url) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ({"type": "int64", "name": "io.debezium.time.Timestamp"}, "io.debezium.time.Timestamp"),
+        ({"type": "int64"}, "int64"),
+    ],
+)
+def test_the_error_names_what_the_event_says_of_a_value(tmp_path: Path, declared: dict[str, Any], said: str) -> None:
+    columns, changes = described(pa.date32(), declared, 1)
+    with pytest.raises(SchemaMismatchError, match=f"is date32.*, which is not read exactly from {said}. "):
+        debezium(a_target(tmp_path, columns), changes)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,17 @@ import pyarrow.compute as pc
 import pytest
 
 import tablefeed
-from feed.rows.test_delete_and_update import FED, VECTORS, a_table, changes, every_table, rows, unnamed_files
+from feed.rows.test_apply_changes import a_target_with
+from feed.rows.test_delete_and_update import (
+    FED,
+    VECTORS,
+    a_table,
+    changes,
+    every_table,
+    of_kind,
+    rows,
+    unnamed_files,
+)
 from tablefeed import Committed, Delete, Insert, Update
 from tablefeed.errors import AppendOnlyError, IllegalOptionError, InvalidRowsError, SchemaMismatchError
 from tablefeed.model.actions import Version
@@ -114,6 +124,41 @@ def test_the_change_feed_has_updates_inserts_and_deletes(tmp_path: Path, propert
         ("update_postimage", 1, "new"),
         ("update_preimage", 1, "v1"),
     ]
+
+
+def test_the_history_counts_what_became_of_rows(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    tablefeed.merge(
+        url,
+        source((1, 1, "new"), (2, 0, "d"), (4, 0, "d"), (20, 0, "new"), (30, 0, "none")),
+        on=["id"],
+        matched=[Delete(where="source.v = 'd'"), Update()],
+        not_matched=[Insert(where="source.v = 'new'")],
+    )
+    (told,) = of_kind(url, 2, "commitInfo")
+    assert told["operation"] == "MERGE"
+    assert {name: count for name, count in told["operationMetrics"].items() if "Rows" in name} == {
+        "numSourceRows": "5",
+        "numTargetRowsInserted": "1",
+        "numTargetRowsUpdated": "1",
+        "numTargetRowsDeleted": "2",
+        "numTargetRowsCopied": "0",
+        "numOutputRows": "2",
+    }
+
+
+@pytest.mark.parametrize(
+    "clauses", [{"matched": [Update(set={"x": "1"})]}, {"not_matched": [Insert(values={"id": "source.id"})]}]
+)
+def test_a_merge_gives_no_value_of_an_identity_column(tmp_path: Path, clauses: dict[str, Any]) -> None:
+    marks = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    url = a_target_with(tmp_path, "identityColumns", {"name": "x", "metadata": marks})
+    tablefeed.append(url, pa.table({"id": [1], "v": ["a"], "ts": [1]}))
+    given = pa.table({"id": [1, 2], "v": ["b", "c"]})
+    with pytest.raises(SchemaMismatchError, match=r"has identity columns \(x\), for which a merge gives no values"):
+        tablefeed.merge(url, given, on=["id"], **clauses)
+    tablefeed.merge(url, given, on=["id"], matched=[Update()])
+    assert [(row["v"], row["x"]) for row in tablefeed.open_table(url).to_arrow().to_pylist()] == [("b", 1)]
 
 
 def test_a_merge_that_changes_nothing_is_not_committed(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 import tablefeed
 from feed.rows.test_delete_and_update import FED, VECTORS, a_table, actions, ids, unnamed_files
-from tablefeed import Committed, Insert
+from tablefeed import AlreadyApplied, Committed, Insert
 from tablefeed.errors import ConflictError
 from tablefeed.feed.api.row_changes import filter_of
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
@@ -100,6 +100,17 @@ def test_an_append_of_other_rows_does_not_make_the_rows_be_found_again(tmp_path:
 
     delete(url, "id = 2", append, times=TRIES)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("txn_version", [3, 4])
+def test_a_change_that_the_table_records_already_is_not_prepared(tmp_path: Path, txn_version: int) -> None:
+    url = a_table(tmp_path)
+    tablefeed.delete(url, "id = 2", app_id="job", txn_version=4)
+    log, prepared = open_log(url), list[TargetRows]()
+    txn = Txn(app_id="job", txn_version=txn_version)
+    outcome, *_ = run(log, current_snapshot(log), prepared.append, txn=txn, around=AROUND)
+    assert outcome == AlreadyApplied(version=Version(2), recorded_txn_version=4)
+    assert not prepared
 
 
 def test_a_change_that_never_gets_its_turn_ends_with_the_conflict_and_leaves_no_file(tmp_path: Path) -> None:

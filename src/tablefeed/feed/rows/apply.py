@@ -147,7 +147,8 @@ def joined(
         written += (path for part in parts for path in part.paths)
         hits = _together(hit for part in parts for hit in part.hits)
         files = tuple(file for part in parts for file in part.files)
-        truncated_at = next((part.truncated_at for part in parts if part.truncated_at is not None), state.truncated_at)
+        # All parts have the same: that of the state, or a newer one of a batch that is one part because of it.
+        truncated_at = parts[0].truncated_at if parts else state.truncated_at
         after = states.grown(
             state,
             [part.state for part in parts if part.state is not None],
