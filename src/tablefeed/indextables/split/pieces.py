@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.indextables.split.damage import UnfitValueError
-from tablefeed.indextables.split.gather import counting
 from tablefeed.indextables.split.nested import Code, Instant, ip_text
 from tablefeed.indextables.split.shapes import Key
 
@@ -70,30 +69,27 @@ def in_places(pieces: Sequence[Piece], values: Sequence[pa.Array], kind: pa.Data
     """
     if not pieces:
         return pa.nulls(count, kind)
-    if len(pieces) == 1:
-        rows, found = pieces[0].rows, values[0]
-    else:
-        rows, order = _sorted(pa.concat_arrays([piece.rows for piece in pieces]))
-        found = pa.concat_arrays(values).take(order)
-    if (len(pieces) > 1 or pieces[0].code is None) and _repeats(rows):
+    if len(pieces) == 1 and pieces[0].code is not None and len(values[0]) == count:
+        return values[0]
+    rows = pa.concat_arrays([piece.rows for piece in pieces])
+    at = pc.inverse_permutation(rows, max_index=count - 1)
+    if count - at.null_count != len(rows):
         raise UnfitValueError("a document has several values")
-    return found if len(found) == count else found.take(pc.index_in(counting(count), value_set=rows))
+    return pa.concat_arrays(values).take(at)
 
 
 def is_repeated(numbers: pa.Int64Array) -> bool:
     """Whether two of `numbers` are equal."""
-    is_ascending = pc.all(pc.greater(numbers.slice(1), numbers.slice(0, max(0, len(numbers) - 1)))).as_py()
-    return not is_ascending and _repeats(_sorted(numbers)[0])
-
-
-def _sorted(numbers: pa.Int64Array) -> tuple[pa.Int64Array, pa.UInt64Array]:
+    if pc.all(pc.greater(*_neighbours(numbers))).as_py():
+        return False
     # Sorting costs a fraction of hashing: the numbers are a few ascending runs.
-    order = pc.array_sort_indices(numbers)
-    return numbers.take(order), order
+    ordered = numbers.take(pc.array_sort_indices(numbers))
+    return bool(pc.any(pc.equal(*_neighbours(ordered))).as_py())
 
 
-def _repeats(numbers: pa.Int64Array) -> bool:
-    return bool(pc.any(pc.equal(numbers.slice(1), numbers.slice(0, max(0, len(numbers) - 1)))).as_py())
+def _neighbours(numbers: pa.Int64Array) -> tuple[pa.Int64Array, pa.Int64Array]:
+    """Each number but the first, and the one before it."""
+    return numbers.slice(1), numbers.slice(0, max(0, len(numbers) - 1))
 
 
 # --- the values of a piece -------------------------------------------------------------------------------------------
