@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import orjson
 import typer
 
-from tablefeed.wording.words import cut, printable
+from tablefeed.wording.words import cut, json_value, printable
 
 _MOST_CHARACTERS = 60
 """Of a cell in aligned columns. JSON and CSV have whole values."""
@@ -27,30 +24,8 @@ def print_json(value: object) -> None:
 
 
 def json_line(value: object) -> str:
-    """Gives `value` as JSON. Decimals and floats that are no number are texts, bytes are base64."""
-    return orjson.dumps(_plain(value)).decode()
-
-
-def _plain(value: object) -> Any:  # Any: JSON
-    match value:
-        case float() if not math.isfinite(value):
-            return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
-        case Decimal():
-            return str(value)
-        case bytes():
-            return base64.b64encode(value).decode()
-        case datetime() if value.tzinfo is None:
-            return value.isoformat()
-        case Mapping():
-            return {_key(key): _plain(each) for key, each in value.items()}
-        case list() | tuple() | set() | frozenset():
-            return [_plain(each) for each in value]
-        case _:
-            return value
-
-
-def _key(key: object) -> str:
-    return key if isinstance(key, str) else json_line(key).strip('"')
+    """Gives `value` as JSON; see `json_value`."""
+    return orjson.dumps(json_value(value), option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:

@@ -1,8 +1,13 @@
-"""Sizes, times and texts of a table as people read them, in a terminal and in a page."""
+"""Sizes, times, texts and values of a table as people read them: in a terminal, in a page and in JSON."""
 
 from __future__ import annotations
 
+import base64
+import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
 
 def printable(text: str) -> str:
@@ -49,3 +54,22 @@ def seconds(number: float) -> str:
         if count:
             parts.append(f"{count:,} {unit}")
     return " ".join(parts[:2])
+
+
+def json_value(value: object) -> Any:  # Any: JSON
+    """Gives `value` as JSON can hold it. Decimals and floats that are no number are texts, bytes are base64."""
+    match value:
+        case float() if not math.isfinite(value):
+            return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        case Decimal():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case datetime():
+            return value.isoformat()
+        case Mapping():
+            return {json_value(key): json_value(each) for key, each in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [json_value(each) for each in value]
+        case _:
+            return value

@@ -9,12 +9,8 @@ The files are committed after those of the batch: feed/commit/bad_rows.py.
 
 from __future__ import annotations
 
-import base64
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -35,6 +31,7 @@ from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.spark_texts import date_text, timestamp_text
 from tablefeed.store import Within, open_store
+from tablefeed.wording.words import json_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -208,10 +205,10 @@ def _schema() -> pa.Schema:
 
 
 def _as_json(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows as JSON. Decimals and floats that are no number are texts, bytes are base64."""
+    """The rows as JSON; see `json_value`."""
     columns = [_values(column) for column in batch.columns]
     for row in range(batch.num_rows):
-        yield {name: _plain(column[row]) for name, column in zip(batch.schema.names, columns, strict=True)}
+        yield {name: json_value(column[row]) for name, column in zip(batch.schema.names, columns, strict=True)}
 
 
 def _values(column: pa.Array) -> Sequence[Any]:
@@ -255,21 +252,3 @@ def _parts(column: pa.Array) -> Sequence[Any]:
     elements = iter(_values(column.flatten()))
     lengths = pc.list_value_length(column).to_pylist()
     return [None if length is None else [next(elements) for _ in range(length)] for length in lengths]
-
-
-def _plain(value: object) -> object:
-    match value:
-        case float() if not math.isfinite(value):
-            return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
-        case Decimal():
-            return str(value)
-        case bytes():
-            return base64.b64encode(value).decode()
-        case datetime():
-            return value.isoformat()
-        case dict():
-            return {name: _plain(member) for name, member in value.items()}
-        case list() | tuple():
-            return [_plain(member) for member in value]
-        case _:
-            return value
