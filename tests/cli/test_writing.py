@@ -16,11 +16,8 @@ import tablefeed
 from cli.tables import rows
 from support.command_line import ended, run, started
 from support.logs import a_log, col, meta, protocol
+from support.maintained import ids
 from tablefeed.store import LocalStore
-
-
-def ids(table: Path) -> list[int]:
-    return sorted(tablefeed.open_table(table).to_arrow()["id"].to_pylist())
 
 
 @pytest.mark.parametrize("shape", ["csv", "jsonl", "parquet", "arrow"])

@@ -19,6 +19,7 @@ from hostile.logs import DATA, Folder, Json, line
 from hostile.logs import SCHEMA as COLUMNS
 from hostile.ways_in import OTHER_WAYS, ask, ask_everything, streamed
 from support.logs import add, commit_path, info, metadata, protocol, remove, struct, txn
+from support.maintained import ids
 from tablefeed import errors
 from tablefeed.feed.arguments import Bound
 from tablefeed.feed.stream.source_options import SourceOptions
@@ -30,10 +31,6 @@ BEGIN = [protocol(), metadata(COLUMNS)]
 
 def commits_of(*versions: list[Json]) -> list[bytes]:
     return [b"".join(line(action) + b"\n" for action in actions) for actions in versions]
-
-
-def ids(path: Path) -> list[int]:
-    return sorted(tablefeed.open_table(path).to_arrow()["id"].to_pylist())
 
 
 def right(path: Path, commits: list[bytes]) -> None:

@@ -12,6 +12,7 @@ import pytest
 import tablefeed
 from peer.jar_log import JarLog
 from peer.tables import commit_actions
+from support.maintained import ids
 from support.writers import (
     all_at_once,
     by_delta_rs,
@@ -19,7 +20,6 @@ from support.writers import (
     checkpoint_versions,
     forget_commits_before,
     rows_by_delta_rs,
-    rows_by_tablefeed,
     versions_in_log,
     wrong_checksums,
 )
@@ -67,11 +67,11 @@ def test_processes_of_ours_the_jar_and_delta_rs_at_one_table_lose_nothing_of_eac
     assert len(versions) == len(set(versions)) == 48
     assert versions_in_log(location) == list(range(74))
     assert rows_by_the_jar(delta_spark, location) == list(range(73))
-    assert rows_by_delta_rs(location) == rows_by_tablefeed(location) == list(range(73))
+    assert rows_by_delta_rs(location) == ids(location) == list(range(73))
     assert wrong_checksums(location) == {}
     log = JarLog(delta_spark, Path(location))
     # The JAR computes a whole state for each.
     assert "it is wrong" not in [fault for version in range(1, 74, 9) for fault in log.checksum_faults(version)]
     forget_commits_before(location, checkpoint_versions(location)[-1])
     assert rows_by_the_jar(delta_spark, location) == list(range(73))
-    assert rows_by_delta_rs(location) == rows_by_tablefeed(location) == list(range(73))
+    assert rows_by_delta_rs(location) == ids(location) == list(range(73))

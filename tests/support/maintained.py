@@ -22,8 +22,8 @@ def rows_of(table: Path) -> Rows:
     return in_order(tablefeed.open_table(table).to_arrow().to_pylist())
 
 
-def ids(table: Path) -> list[int]:
-    return sorted(row["id"] for row in rows_of(table))
+def ids(table: Path | str, version: int | None = None) -> list[int]:
+    return sorted(tablefeed.open_table(table, version=version).to_arrow()["id"].to_pylist())
 
 
 def live(table: Path) -> list[str]:

@@ -59,11 +59,6 @@ def rows_by_delta_rs(location: str) -> list[int]:
     return sorted(DeltaTable(location).to_pyarrow_table()["id"].to_pylist())
 
 
-def rows_by_tablefeed(location: str) -> list[int]:
-    """The table's rows, as a reader that knows nothing of it yet finds them."""
-    return sorted(tablefeed.open_table(location).to_arrow()["id"].to_pylist())
-
-
 def versions_in_log(location: str) -> list[int]:
     """The versions whose commits are there."""
     return sorted(int(path.stem) for path in _log(location).glob("*.json") if path.stem.isdigit())

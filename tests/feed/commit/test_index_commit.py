@@ -28,6 +28,7 @@ from support.index_tables import (
     put_state,
     rows_of,
 )
+from support.maintained import ids
 from tablefeed import errors
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit
@@ -69,10 +70,6 @@ def new(tmp_path: Path) -> Path:
     """A table of ours: version 1 has `ROWS`."""
     tablefeed.append(tmp_path / "table", ROWS, table_format="indextables")
     return tmp_path / "table"
-
-
-def ids(table: Path) -> list[int]:
-    return sorted(tablefeed.open_table(table).to_arrow()["id"].to_pylist())
 
 
 def new_rows(table: Path, *ids: int) -> pa.Table:

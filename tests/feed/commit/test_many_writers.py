@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.maintained import ids
 from support.writers import (
     all_at_once,
     by_delta_rs,
@@ -17,7 +18,6 @@ from support.writers import (
     checksum_count,
     forget_commits_before,
     rows_by_delta_rs,
-    rows_by_tablefeed,
     versions_in_log,
     wrong_checksums,
 )
@@ -46,7 +46,7 @@ def test_of_the_appends_of_eight_processes_none_fails_and_each_is_there_once(tmp
     assert sorted(versions) == list(range(1, 97)), "every version was acknowledged to one writer"
     assert versions_in_log(location) == list(range(97))
     assert len(list(Path(location).glob("*.parquet"))) == 96, "a lost race writes no file again"
-    assert rows_by_delta_rs(location) == rows_by_tablefeed(location) == list(range(96))
+    assert rows_by_delta_rs(location) == ids(location) == list(range(96))
     assert_what_is_beside_the_commits_is_right(location)
 
 
@@ -56,7 +56,7 @@ def assert_what_is_beside_the_commits_is_right(location: str) -> None:
     newest = checkpoint_versions(location)[-1]
     assert newest >= 80, "the newest checkpoint is no more than an interval behind, and a race"
     forget_commits_before(location, newest)
-    assert rows_by_delta_rs(location) == rows_by_tablefeed(location) == list(range(96))
+    assert rows_by_delta_rs(location) == ids(location) == list(range(96))
 
 
 def test_processes_of_ours_and_of_delta_rs_at_one_table_lose_nothing_of_each_other(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ def test_processes_of_ours_and_of_delta_rs_at_one_table_lose_nothing_of_each_oth
 
     assert len(versions) == len(set(versions)) == 60
     assert versions_in_log(location) == list(range(97))
-    assert rows_by_delta_rs(location) == rows_by_tablefeed(location) == list(range(96))
+    assert rows_by_delta_rs(location) == ids(location) == list(range(96))
     assert wrong_checksums(location) == {}
     forget_commits_before(location, checkpoint_versions(location)[-1])
-    assert rows_by_delta_rs(location) == rows_by_tablefeed(location) == list(range(96))
+    assert rows_by_delta_rs(location) == ids(location) == list(range(96))
 
 
 def test_processes_that_clean_the_log_up_at_the_same_time_leave_a_log_that_is_read(tmp_path: Path) -> None:
@@ -87,4 +87,4 @@ def test_processes_that_clean_the_log_up_at_the_same_time_leave_a_log_that_is_re
 
     assert sorted(versions) == list(range(26, 122))
     assert versions_in_log(location) == list(range(20, 122)), "what is older than the oldest checkpoint kept is gone"
-    assert rows_by_delta_rs(location) == rows_by_tablefeed(location) == list(range(121))
+    assert rows_by_delta_rs(location) == ids(location) == list(range(121))

@@ -12,6 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.logs import commit_path, live_paths
+from support.maintained import ids
 from tablefeed.errors import LogError, TablefeedError, VersionNotFoundError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
@@ -35,10 +36,6 @@ def checkpoint(path: Path, version: int) -> Path:
 
 def hint(path: Path) -> Path:
     return path / "_delta_log" / "_last_checkpoint"
-
-
-def ids(path: Path, version: int | None = None) -> list[int]:
-    return sorted(tablefeed.open_table(path, version=version).to_arrow()["id"].to_pylist())
 
 
 def drop_commits(path: Path, *versions: int) -> None:

@@ -14,6 +14,7 @@ import pytest
 import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.index_tables import log_files, log_of, manifests_of
+from support.maintained import ids
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.upkeep import background, index_cleanup
 from tablefeed.feed.upkeep.index_checkpoint import write_json_checkpoint
@@ -52,10 +53,6 @@ def versions_of(table: Path) -> tuple[list[int], list[int]]:
     """The versions that have a commit, and those that have a state."""
     listing = log_of(table)._reader.listed()
     return sorted(listing.commits), sorted(log_of(table)._reader.known(listing, list(listing.states)).states)
-
-
-def ids(table: Path, version: int) -> list[int]:
-    return sorted(tablefeed.open_table(table, version=version).to_arrow()["id"].to_pylist())
 
 
 def manifests(table: Path, version: int) -> list[Path]:

@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 import tablefeed
 from support.commits import already_applied, committed, still
 from support.logs import ID
+from support.maintained import ids
 from tablefeed.errors import (
     CommitError,
     InvalidRowsError,
@@ -64,10 +65,6 @@ def data_files(path: Path) -> list[str]:
     return sorted(str(file.relative_to(path)) for file in path.rglob("*.parquet"))
 
 
-def rows(path: Path) -> list[int]:
-    return sorted(tablefeed.open_table(path).to_arrow()["id"].to_pylist())
-
-
 @pytest.fixture(autouse=True)
 def _a_fresh_process() -> Iterator[None]:
     known_state._known.clear()
@@ -83,10 +80,10 @@ def test_what_a_task_wrote_is_not_seen_before_it_is_committed(tmp_path: Path) ->
     log, plan = planned(tmp_path)
 
     files = write_task(plan, [batch(2, 3)], task=0, now_ms=0)
-    before = rows(tmp_path)
+    before = ids(tmp_path)
     commit(log, log.load(), a_batch(plan, files, 0), still())
 
-    assert (before, rows(tmp_path)) == ([1], [1, 2, 3])
+    assert (before, ids(tmp_path)) == ([1], [1, 2, 3])
 
 
 def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
@@ -133,7 +130,7 @@ def test_tasks_with_another_working_directory_write_to_the_table_of_a_relative_p
     monkeypatch.chdir(tmp_path / "driver")
     commit(log, None, a_batch(plan, files, 0), still())
 
-    assert rows(tmp_path / "driver" / "orders") == [1]
+    assert ids(tmp_path / "driver" / "orders") == [1]
     assert not any((tmp_path / "executor").iterdir())
 
 
@@ -150,7 +147,7 @@ def test_files_on_the_disk_of_another_machine_are_never_committed(tmp_path: Path
         commit(log, current_snapshot(log), a_batch(plan, files, 0), still())
 
     assert list(there.glob(files[0].path))
-    assert not here.exists() if is_new else rows(here) == [1]
+    assert not here.exists() if is_new else ids(here) == [1]
 
 
 def test_a_task_does_not_create_the_folder_of_a_table_on_another_machine(tmp_path: Path) -> None:
@@ -186,7 +183,7 @@ def test_of_twin_attempts_the_one_that_spark_chose_is_in_the_table(tmp_path: Pat
 
     commit(log, None, a_batch(plan, chosen, 0), still())
 
-    assert rows(tmp_path) == [1]
+    assert ids(tmp_path) == [1]
     assert twin[0].path in data_files(tmp_path), "nobody knows that it lost: VACUUM takes it"
 
 
@@ -214,7 +211,7 @@ def test_what_a_task_or_a_commit_left_half_written_when_it_died_is_no_row_and_no
     known_state._known.clear()
 
     assert run_batch(tmp_path, 1) == committed(1)
-    assert rows(tmp_path) == [0, 1]
+    assert ids(tmp_path) == [0, 1]
     assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [0, 1]
 
 
@@ -232,7 +229,7 @@ def test_the_files_of_a_batch_that_was_given_up_go_where_the_log_shows_that_a_tw
     delete_after_abort(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
 
     assert ours[0].path not in data_files(tmp_path)
-    assert rows(tmp_path) == [0, 1]
+    assert ids(tmp_path) == [0, 1]
 
 
 def test_the_files_of_a_batch_that_was_given_up_and_yet_committed_stay(tmp_path: Path) -> None:
@@ -242,7 +239,7 @@ def test_the_files_of_a_batch_that_was_given_up_and_yet_committed_stay(tmp_path:
 
     delete_after_abort(log, ours, Txn(app_id="query", txn_version=0), plan.next_version)
 
-    assert rows(tmp_path) == [1]
+    assert ids(tmp_path) == [1]
 
 
 def test_the_files_of_a_batch_that_may_still_be_committed_stay(tmp_path: Path) -> None:
@@ -276,7 +273,7 @@ def test_batches_build_on_what_the_process_knows_and_see_what_others_did(tmp_pat
     second = run_batch(tmp_path, 1)
 
     assert (first, second) == (committed(0), committed(2))
-    assert rows(tmp_path) == [0, 1, 100]
+    assert ids(tmp_path) == [0, 1, 100]
 
 
 def test_a_batch_run_again_in_another_process_writes_no_file(tmp_path: Path) -> None:
@@ -293,7 +290,7 @@ def test_a_process_that_knew_a_table_makes_it_again_after_it_was_deleted(tmp_pat
     shutil.rmtree(tmp_path)
 
     assert run_batch(tmp_path, 0) == committed(0)
-    assert rows(tmp_path) == [0]
+    assert ids(tmp_path) == [0]
 
 
 def test_a_process_that_knew_a_table_takes_one_made_anew_for_what_it_is(tmp_path: Path) -> None:
@@ -304,7 +301,7 @@ def test_a_process_that_knew_a_table_takes_one_made_anew_for_what_it_is(tmp_path
         tablefeed.append(tmp_path, pa.table({"id": [row]}))
 
     assert run_batch(tmp_path, 0) == committed(3)
-    assert rows(tmp_path) == [0, 7, 8, 9]
+    assert ids(tmp_path) == [0, 7, 8, 9]
 
 
 def test_a_process_that_knew_a_delta_table_finds_the_splits_that_were_made_in_its_place(tmp_path: Path) -> None:
