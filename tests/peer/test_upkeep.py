@@ -16,7 +16,7 @@ from peer.jar_log import JarLog
 from peer.tables import read, rows, run
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep.background import wait_until_done
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,23 +57,23 @@ def test_the_jar_finds_the_checksums_along_200_commits_right(delta_spark: SparkS
     assert log.checkpoint_files(199) == [f"{190:020d}.checkpoint.parquet"]
 
 
-SHAPES: Mapping[str, tuple[str, CheckpointShape, int]] = {
-    "classic": ("classic", CheckpointShape(), 1),
-    "parts": ("classic", CheckpointShape(part_actions=3), 4),
-    "v2": ("v2", CheckpointShape(part_actions=4), 1),
+SHAPES: Mapping[str, tuple[str, int | None, int]] = {
+    "classic": ("classic", None, 1),
+    "parts": ("classic", 3, 4),
+    "v2": ("v2", 4, 1),
 }
 
 
-@pytest.mark.parametrize(("policy", "shape", "file_count"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(("policy", "part_actions", "file_count"), SHAPES.values(), ids=SHAPES)
 def test_the_jar_reads_a_checkpoint_of_ours_without_the_commits_before_it_and_skips_by_its_statistics(
-    delta_spark: SparkSession, tmp_path: Path, policy: str, shape: CheckpointShape, file_count: int
+    delta_spark: SparkSession, tmp_path: Path, policy: str, part_actions: int | None, file_count: int
 ) -> None:
     table = tmp_path / "table"
     for n in range(10):
         rows = pa.table({"id": [10 * n, 10 * n + 9]})
         tablefeed.append(table, rows, properties={"delta.checkpointPolicy": policy, "delta.checkpointInterval": "100"})
     snapshot = open_maintained(str(table)).load()
-    write_checkpoint(snapshot, shape)
+    write_checkpoint(snapshot, part_actions=part_actions)
     for version in range(10):
         (table / "_delta_log" / f"{version:020d}.json").unlink()
     tablefeed.append(table, pa.table({"id": [100]}))
@@ -134,7 +134,7 @@ def test_our_checkpoint_of_a_table_says_what_the_jars_says(
     shutil.copytree(table, copy)
 
     JarLog(delta_spark, table).write_checkpoint()
-    write_checkpoint(open_maintained(str(copy)).load(), CheckpointShape())
+    write_checkpoint(open_maintained(str(copy)).load())
 
     theirs, ours = (checkpoint_rows(path) for path in (table, copy))
     assert ours.keys() == theirs.keys()

@@ -19,7 +19,7 @@ from tablefeed.errors import CommitUnknownError, ConflictError
 from tablefeed.feed.commit.loop import UNSEEN_PAUSE_S, commit
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.snapshot.delta_log import DeltaLog
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.model.actions import Version
 from tablefeed.store import LocalStore, Store
 from tablefeed.store.durable import Disk
@@ -64,7 +64,7 @@ def go_on(store: Store, first: int, last: int, *, kept: int) -> None:
     """Others commit versions `first` to `last`, put a checkpoint of `kept`, and clean up what is before that."""
     for version in range(first, last + 1):
         put(store, version, [add(f"theirs{version}")])
-    write_checkpoint(log_of(store).load(Version(kept)), CheckpointShape())
+    write_checkpoint(log_of(store).load(Version(kept)))
     for version in range(kept):
         store.delete(commit_path(version))
 

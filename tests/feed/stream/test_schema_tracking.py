@@ -25,7 +25,7 @@ from tablefeed.feed.scan.delta_task import DeltaTask
 from tablefeed.feed.stream.schema_analysis import _replaced
 from tablefeed.feed.stream.schema_tracking import schema_log_of
 from tablefeed.feed.stream.source_options import DROP, RENAME
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
@@ -82,7 +82,7 @@ def test_a_change_that_was_lost_stops_a_stream_that_may_lose_data(
     put(table, 2, [metadata(schema(number="long"))])
     for version in (3, 4):
         put(table, version, [add(str(version))])
-    write_checkpoint(log_of(table).load(), CheckpointShape())
+    write_checkpoint(log_of(table).load())
     table.delete(commit_path(2))
     source = running if begins == "before the loss" else query.source(fail_on_data_loss=False)
 
@@ -97,7 +97,7 @@ def test_a_stream_that_tracks_metadata_and_may_lose_data_goes_on_where_it_did_no
     query.start()
     for version in (2, 3, 4):
         put(table, version, [add(str(version))])
-    write_checkpoint(log_of(table).load(), CheckpointShape())
+    write_checkpoint(log_of(table).load())
     table.delete(commit_path(2))
 
     assert query.start(fail_on_data_loss=False) == [["3", "4"]]

@@ -14,7 +14,7 @@ from support.logs import Action, a_log, a_source, add, at, batches, delivered, i
 from tablefeed.errors import LogError, VersionNotFoundError
 from tablefeed.feed.changes.java_regex import java_regex
 from tablefeed.feed.snapshot.table_log import TableLog
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 
@@ -119,7 +119,7 @@ def test_files_of_the_snapshot_that_the_filter_excludes_by_statistics_are_not_re
         )
 
     log = a_log(v0=[protocol(), metadata(), add("a", stats=stats(1, 5)), add("b", stats=stats(1, 6))])
-    write_checkpoint(log.load(), CheckpointShape())  # from which statistics are read only if they are asked for
+    write_checkpoint(log.load())  # from which statistics are read only if they are asked for
     source = a_source(log, where="id > 5")
 
     assert delivered(source, at(0, in_snapshot=True), at(1)) == ["b"]

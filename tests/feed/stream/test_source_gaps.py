@@ -21,7 +21,7 @@ from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
 
@@ -61,7 +61,7 @@ def lenient_over(
     source.initial()
     a_log(log.store, **later)
     if checkpointed:
-        write_checkpoint(log.load(), CheckpointShape())
+        write_checkpoint(log.load())
     lose(log, *lost)
     return source
 

@@ -32,7 +32,7 @@ from tablefeed.feed.arguments import Bound
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.stream_bounds import Ending
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
@@ -284,7 +284,7 @@ def test_a_version_that_is_not_there_cannot_be_left_behind_either(hourly: TableL
 
 
 def test_a_version_that_was_cleaned_up_can_be_left_behind_and_not_begun_with(hourly: TableLog) -> None:
-    write_checkpoint(log_of(hourly.store).load(Version(2)), CheckpointShape())
+    write_checkpoint(log_of(hourly.store).load(Version(2)))
     for version in (0, 1):
         hourly.store.delete(commit_path(version))
 

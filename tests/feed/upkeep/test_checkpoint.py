@@ -21,7 +21,7 @@ from tablefeed import Checkpointed
 from tablefeed.errors import LogError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep import background
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.feed.upkeep.index_cleanup import clean_up
 from tablefeed.indextables import names
 from tablefeed.indextables.log import version_file
@@ -280,7 +280,7 @@ def test_a_damaged_checkpoint_whose_name_is_taken_is_named_and_not_said_to_be_wr
 def test_a_damaged_checkpoint_in_parts_gets_one_in_a_single_file_beside_it(tmp_path: Path) -> None:
     rows(tmp_path, 2)
     log = open_maintained(str(tmp_path))
-    write_checkpoint(log.load(), CheckpointShape(part_actions=1))
+    write_checkpoint(log.load(), part_actions=1)
     cut_in_half(tmp_path / "_delta_log" / f"{1:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
 
     assert tablefeed.checkpoint(tmp_path) == Checkpointed(version=Version(1), written=True)

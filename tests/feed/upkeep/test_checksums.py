@@ -18,7 +18,7 @@ from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.errors import StoreError
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.upkeep.checksums import put_checksum, put_checksums_from
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Commit, Version
 
@@ -79,7 +79,7 @@ def test_after_a_commit_without_a_checksum_there_is_none_until_the_next_checkpoi
     assert [checksum(log, version) is None for version in range(4)] == [False, True, True, True]
 
     snapshot = log.load(Version(2))
-    put_checksums_from(snapshot, write_checkpoint(snapshot, CheckpointShape()))
+    put_checksums_from(snapshot, write_checkpoint(snapshot))
 
     assert checksum(log, 1) is None
     assert [faults(log, version) for version in (0, 2, 3)] == [[], [], []]
@@ -92,7 +92,7 @@ def test_what_another_writer_committed_after_a_checkpoint_is_not_counted_on() ->
     snapshot = log.load()
     put(log.store, 1, [add("a", data_change=False), info(engineInfo="another")])
 
-    put_checksums_from(snapshot, write_checkpoint(snapshot, CheckpointShape()))
+    put_checksums_from(snapshot, write_checkpoint(snapshot))
 
     assert faults(log, 0) == []
     assert checksum(log, 1) is None
@@ -164,7 +164,7 @@ def test_no_checksum_is_wrong_whoever_commits_between(steps: list[tuple[str, int
                 actions = [add("first", data_change=False), *(add(p) for p in paths), *(remove(p) for p in gone[1:])]
                 put(log.store, newest.version + 1, [*actions, txn("theirs", number)])
             case "checkpoint":
-                put_checksums_from(newest, write_checkpoint(newest, CheckpointShape()))
+                put_checksums_from(newest, write_checkpoint(newest))
 
     there = [version for version in range(log.load().version + 1) if checksum(log, version) is not None]
     assert 0 in there

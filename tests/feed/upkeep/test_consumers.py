@@ -21,7 +21,7 @@ from tablefeed.errors import IllegalOptionError, LogError, LogGapError, TableNot
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep import vacuum as vacuums
 from tablefeed.feed.upkeep.consumers import Consumers, Reports
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint, write_compaction
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint, write_compaction
 from tablefeed.feed.upkeep.delta_cleanup import clean_up
 from tablefeed.feed.upkeep.vacuum import Vacuumed
 from tablefeed.model.actions import Version
@@ -208,7 +208,7 @@ def an_old_log() -> DeltaLog:
         first = [protocol(), metadata(configuration={"delta.logRetentionDuration": "3 days"})]
         put(log.store, day, [*(first if day == 0 else []), add(f"f{day}")])
         if day and day % 2 == 0:
-            write_checkpoint(log.load(), CheckpointShape())
+            write_checkpoint(log.load())
     write_compaction(log.load(), Version(1))
     return log
 
@@ -250,7 +250,7 @@ def test_a_consumer_that_comes_while_log_files_are_deleted_keeps_the_rest(caplog
     log = log_of(MemoryStore("t", now_ms=clock.now_ms))
     for version in range(300):
         put(log.store, version, [*([protocol(), metadata()] if version == 0 else []), add(f"f{version}")])
-    write_checkpoint(log.load(), CheckpointShape())
+    write_checkpoint(log.load())
     clock.ms = NOW_MS
     comes = Fault(operation="delete", hook=lambda: Consumers(log).resume("sums", 150))
 

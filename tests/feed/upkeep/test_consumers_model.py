@@ -12,7 +12,7 @@ from support.logs import LONG_ID, add, log_of, metadata, protocol, put, remove
 from tablefeed.delta.intervals import DAY_MS
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep.consumers import Consumers
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.feed.upkeep.delta_cleanup import clean_up
 from tablefeed.feed.upkeep.vacuum import vacuumed
 from tablefeed.model.actions import Version
@@ -54,7 +54,7 @@ class Table:
                 self.now_ms += DAY_MS
             case ["checkpoint"]:
                 if self.version:
-                    write_checkpoint(self.log.load(), CheckpointShape())
+                    write_checkpoint(self.log.load())
             case ["vacuum"]:
                 vacuumed(self.log, retention_ms=None, allow_short=False, dry_run=False, now_ms=self.now_ms)
             case ["cleanup"]:

@@ -41,7 +41,7 @@ from tablefeed.errors import StoreError, TableReplacedError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep import delta_checkpoint
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.model.actions import Version
 from tablefeed.store.memory import MemoryStore
 
@@ -61,7 +61,7 @@ def remove(path: str, *, at_ms: int | None = NOW_MS, **more: object) -> Action:
 
 
 def write(log: DeltaLog, **shape: Any) -> None:
-    write_checkpoint(log.load(), CheckpointShape(**shape))
+    write_checkpoint(log.load(), **shape)
 
 
 def log_names(log: DeltaLog, containing: str) -> list[str]:
@@ -140,7 +140,7 @@ def test_the_caller_is_told_how_much_of_the_log_is_read_and_written() -> None:
     put(log.store, 1, [remove("a")])
     heard: list[str] = []
 
-    write_checkpoint(log.load(), CheckpointShape(), on_progress=lambda progress: heard.append(str(progress)))
+    write_checkpoint(log.load(), on_progress=lambda progress: heard.append(str(progress)))
 
     assert heard[-3:] == ["log entries read: 2", "log entries written: 1 of 2", "log entries written: 2 of 2"]
 
@@ -185,7 +185,7 @@ def test_statistics_are_kept_as_the_tables_properties_say(
 def test_parts_are_cut_by_sparks_hash_of_the_path_so_that_who_races_writes_the_same() -> None:
     versions = {"v0": [protocol(), metadata(), *(add(f"f{n}") for n in range(20))], "v1": [remove("f3"), txn("q", 1)]}
     one, other = a_log(a_store(), **versions), a_log(a_store(), **versions)
-    write_checkpoint(other.load(version=Version(0)), CheckpointShape())  # which the second goes on from
+    write_checkpoint(other.load(version=Version(0)))  # which the second goes on from
 
     for log in (one, other):
         write(log, part_actions=6)
@@ -278,7 +278,7 @@ def test_a_schema_that_is_long_is_left_out_of_the_last_checkpoint_file() -> None
 def test_the_checkpoint_of_another_writer_is_not_taken_back_with_ours() -> None:
     log = a_log(a_store(), v0=[protocol(), metadata()], v1=[add("a")])
     snapshot, steps = log.load(), list[None]()
-    write_checkpoint(snapshot, CheckpointShape(), before_step=lambda: steps.append(None))
+    write_checkpoint(snapshot, before_step=lambda: steps.append(None))
     log.store.delete("_delta_log/_last_checkpoint")
     left = iter(steps[1:])
 
@@ -287,7 +287,7 @@ def test_the_checkpoint_of_another_writer_is_not_taken_back_with_ours() -> None:
             put(log.store, 1, [add("another")])
 
     with pytest.raises(TableReplacedError):
-        write_checkpoint(snapshot, CheckpointShape(), before_step=replaced_before_the_last_step)
+        write_checkpoint(snapshot, before_step=replaced_before_the_last_step)
 
     assert log_names(log, "checkpoint") == [classic(1)]
 
@@ -319,7 +319,7 @@ def test_a_damaged_checkpoint_is_passed_over_however_late_it_shows_and_no_file_i
 ) -> None:
     log = a_log(a_store(), v0=[protocol(), metadata(), add("a")], v1=[add("b"), remove("gone")])
     name = f"_delta_log/{classic(0)}"
-    write_checkpoint(log.load(version=Version(0)), CheckpointShape())
+    write_checkpoint(log.load(version=Version(0)))
     log.store.replace(name, damaged(log.store.read(name)))
 
     write(log)
@@ -426,7 +426,7 @@ def test_another_reader_takes_our_checkpoint_for_the_table(
 KILLED = """
 import os, sys
 from tablefeed.delta.checkpoint.writing import CheckpointLayout
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.feed.snapshot.open_log import open_maintained
 
 left = int(sys.argv[2])
@@ -440,7 +440,7 @@ def dies(*arguments):
     return file_rows(*arguments)
 
 CheckpointLayout.file_rows = dies
-write_checkpoint(open_maintained(sys.argv[1]).load(), CheckpointShape(part_actions=2))
+write_checkpoint(open_maintained(sys.argv[1]).load(), part_actions=2)
 """
 
 

@@ -17,7 +17,7 @@ from tablefeed.errors import LogError, StoreError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint, write_compaction
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint, write_compaction
 from tablefeed.feed.upkeep.delta_cleanup import clean_up
 from tablefeed.model.actions import Version
 from tablefeed.store import open_store
@@ -52,7 +52,7 @@ def an_old_log(
         put(store, day, [info(inCommitTimestamp=clock.ms), *(first if day == 0 else []), add(f"f{day}")])
         store.put_if_absent(f"_delta_log/{day:020d}.crc", b"{}")
         if day and day % 2 == 0:
-            write_checkpoint(log.load(), CheckpointShape(part_actions=2 if features else None))
+            write_checkpoint(log.load(), part_actions=2 if features else None)
     return log
 
 
@@ -206,7 +206,7 @@ def assert_all_is_read(log: DeltaLog, *, first: int, last: int) -> None:
 
 
 def parts_of_version_4(log: DeltaLog) -> list[str]:
-    write_checkpoint(log.load(Version(4)), CheckpointShape(part_actions=3))
+    write_checkpoint(log.load(Version(4)), part_actions=3)
     return [f"_delta_log/{4:020d}.checkpoint.{part:010d}.{2:010d}.parquet" for part in (1, 2)]
 
 

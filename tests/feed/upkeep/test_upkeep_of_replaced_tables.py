@@ -23,7 +23,7 @@ from tablefeed.feed.upkeep.after_commit import UpkeepOptions, behind, look_after
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.feed.upkeep.checkpoint import checkpointed
 from tablefeed.feed.upkeep.checksums import begin_checksums
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.feed.upkeep.optimize import Folding, fold
 from tablefeed.store import LocalStore, Store
 from tablefeed.store.memory import MemoryStore
@@ -166,7 +166,7 @@ def test_a_checkpoint_of_the_same_name_that_others_put_is_not_taken_back(when: L
     log = log_of(FaultyStore(inner, faults=faults if when == "before" else faults[1:]))
 
     with pytest.raises(TableReplacedError, match="deleted, made again or restored"):
-        write_checkpoint(log.load(), CheckpointShape())
+        write_checkpoint(log.load())
 
     assert inner.read(CHECKPOINT) == b"theirs, restored"
 

@@ -24,7 +24,7 @@ from support.recorded import cdc
 from tablefeed.errors import ConflictError, IllegalOptionError, LogError, UnsupportedFeatureError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.upkeep import vacuum as module
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.feed.upkeep.vacuum import Vacuumed
 from tablefeed.model.actions import Version
 from tablefeed.store import LocalStore
@@ -386,7 +386,7 @@ def test_a_checkpoint_that_cannot_be_read_costs_no_file_that_the_commits_name(co
     for name in ("f0", "f1", "f2", "f3", "live0", "live1", "live2", "live3", "orphan"):
         store.replace(name, b"rows")
     log = log_of(store)
-    write_checkpoint(log.load(Version(2)), CheckpointShape())
+    write_checkpoint(log.load(Version(2)))
     checkpoint = f"_delta_log/{2:020d}.checkpoint.parquet"
     data = store.read(checkpoint)
     store.replace(checkpoint, data[: len(data) // 2] if column is None else damage(data, column))

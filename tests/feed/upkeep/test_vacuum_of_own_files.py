@@ -18,7 +18,7 @@ from tablefeed.errors import LogError
 from tablefeed.feed.rows.state import DOMAIN, STATE_DIR
 from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.upkeep.consumers import Consumers
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.feed.upkeep.vacuum import Vacuumed, vacuumed
 from tablefeed.store import Store
 from tablefeed.store.memory import MemoryStore
@@ -84,7 +84,7 @@ def test_the_state_that_holds_at_the_begin_of_the_retention_may_be_known_from_a_
     clock.ms = NOW_MS - DAY_MS
     put(store, 3, [info()])
     for version in (2, 3):
-        write_checkpoint(log_of(store).load(version), CheckpointShape())  # type: ignore[arg-type]  # a version
+        write_checkpoint(log_of(store).load(version))  # type: ignore[arg-type]  # a version
     put(store, 4, [state("3")])
     for version in range(first):
         store.delete(f"_delta_log/{version:020d}.json")

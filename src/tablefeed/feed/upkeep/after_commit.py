@@ -57,7 +57,7 @@ def now_ms() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepOptions:
-    """What is done and how. `part_actions`: see `delta_checkpoint.CheckpointShape`.
+    """What is done and how. `part_actions`: see `delta_checkpoint.write_checkpoint`.
 
     `compact_every`: each time so many versions are complete, counted from version 0, their commits are also written as
     one log compaction file. None or 1: never, because few readers use such a file, and no reader needs it.
@@ -216,11 +216,10 @@ def _look_after_delta(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
 def _checkpoint(snapshot: DeltaSnapshot, options: UpkeepOptions) -> None:
     # Imported here: what a commit needs does not have to wait for it.
     from tablefeed.feed.upkeep.checksums import put_checksums_from
-    from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, write_checkpoint
+    from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
     from tablefeed.feed.upkeep.delta_cleanup import clean_up
 
-    shape = CheckpointShape(part_actions=options.part_actions)
-    counts = write_checkpoint(snapshot, shape, before_step=make_way)
+    counts = write_checkpoint(snapshot, part_actions=options.part_actions, before_step=make_way)
     make_way()
     _unless_it_fails("checksum", snapshot, lambda: put_checksums_from(snapshot, counts))
     cutoff_ms = snapshot.properties.log_cutoff_ms(now_ms=options.now_ms())

@@ -24,7 +24,7 @@ from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep import delta_cleanup
 from tablefeed.feed.upkeep.consumers import Cleaned
-from tablefeed.feed.upkeep.delta_checkpoint import CheckpointShape, wants_v2, write_checkpoint
+from tablefeed.feed.upkeep.delta_checkpoint import wants_v2, write_checkpoint
 from tablefeed.feed.upkeep.delta_cleanup import is_readable
 from tablefeed.indextables import names as index_names
 from tablefeed.indextables.log import protocol as index_protocol
@@ -113,7 +113,7 @@ def _checkpoint(snapshot: DeltaSnapshot, on_progress: OnProgress) -> bool:
     if not wants_v2(snapshot) and log.store.exists(f"{log.directory}/{name}"):
         _warn_of_taken_name(log, name)
         return False
-    write_checkpoint(snapshot, CheckpointShape(), on_progress=on_progress)
+    write_checkpoint(snapshot, on_progress=on_progress)
     return True
 
 

@@ -61,26 +61,18 @@ _ROW_GROUP = 16_384  # rows of which some have a few kilobytes of statistics
 _MOST_SIDECARS_TOLD = 30  # in _last_checkpoint; Delta-Spark's limit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointShape:
-    """How a checkpoint is divided into files.
-
-    `part_actions` is the most actions of a sidecar, or the approximate number in a part: a hash chooses the part. None
-    means `SIDECAR_ACTIONS` in a sidecar, or one file without parts. Parts are written only for tables without V2
-    checkpoints; the protocol advises against parts. V2 checkpoints are written if the table's policy asks for them.
-    """
-
-    part_actions: int | None = None
-
-
 def write_checkpoint(
     snapshot: DeltaSnapshot,
-    shape: CheckpointShape,
     *,
+    part_actions: int | None = None,
     before_step: Callable[[], None] = lambda: None,
     on_progress: OnProgress = unreported,
 ) -> FileCounts:
     """Writes the checkpoint of the snapshot's version, points `_last_checkpoint` to it; gives the live files' counts.
+
+    `part_actions` is the most actions of a sidecar, or the approximate number in a part: a hash chooses the part. None
+    means `SIDECAR_ACTIONS` in a sidecar, or one file without parts. Parts are written only for tables without V2
+    checkpoints; the protocol advises against parts. V2 checkpoints are written if the table's policy asks for them.
 
     `before_step` is called before each step: a batch of files, or work of a few milliseconds. `on_progress` is told how
     many entries of files were read and written; of a part, how many of that part.
@@ -101,7 +93,7 @@ def write_checkpoint(
             store=log.store,
             within=within,
             layout=layout,
-            shape=shape,
+            part_actions=part_actions,
             facts=_unexpired(snapshot.facts, now_ms),
             files=files,
             before_step=before_step,
@@ -223,7 +215,7 @@ class _Writing:
     store: Store
     within: Within
     layout: CheckpointLayout
-    shape: CheckpointShape
+    part_actions: int | None
     facts: Facts
     files: SortedFiles
     before_step: Callable[[], None]
@@ -235,7 +227,7 @@ class _Writing:
         Only the path is hashed, as in Delta-Spark, although the protocol's text asks for the deletion vector's id too.
         """
         actions, schema = fact_actions(self.facts), self.layout.schema
-        wanted = self.shape.part_actions if parts else None
+        wanted = self.part_actions if parts else None
         count = 1 if wanted is None else max(math.ceil(self.files.count / wanted), 1)
         size_bytes = 0
         for part in range(count):
@@ -274,7 +266,7 @@ class _Writing:
         )
 
     def _sidecars(self, version: int) -> Iterator[Sidecar]:
-        most = self.shape.part_actions or SIDECAR_ACTIONS
+        most = self.part_actions or SIDECAR_ACTIONS
         groups = math.ceil(most / _ROW_GROUP)
         most -= most % groups  # so that a sidecar ends where a row group does
         count = math.ceil(self.files.count / most)
