@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 import tablefeed
 from support.command_line import Ran, run
+from support.logs import change_actions, protocol, said
 
 IDS = pa.schema([("id", pa.int64())])
 
@@ -81,12 +81,8 @@ def test_what_is_said_of_delta_rs_is_so(feature: str, tmp_path: Path) -> None:
 
 def test_a_table_that_we_cannot_write_is_a_problem_that_names_the_feature(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1]}))
-    log_file = tmp_path / "_delta_log" / f"{0:020d}.json"
-    lines = [json.loads(line) for line in log_file.read_text().splitlines()]
-    for line in lines:
-        if "protocol" in line:
-            line["protocol"] = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["collations"]}
-    log_file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    unknown = protocol(1, 7, writerFeatures=["collations"])
+    change_actions(tmp_path, 0, lambda action: "protocol" in action and action.update(unknown))
 
     done = run("doctor", tmp_path, "--json")
 
@@ -147,12 +143,8 @@ def test_a_data_file_that_is_missing_or_of_another_size_is_a_problem(tmp_path: P
 
 def test_a_writer_whose_clock_is_ahead_is_named(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1]}))
-    log_file = tmp_path / "_delta_log" / f"{0:020d}.json"
-    lines = [json.loads(line) for line in log_file.read_text().splitlines()]
-    for line in lines:
-        if "commitInfo" in line:
-            line["commitInfo"]["timestamp"] += 3_600_000
-    log_file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    ahead = said(tmp_path, 0, "commitInfo")[0]["timestamp"] + 3_600_000
+    change_actions(tmp_path, 0, lambda action: action.get("commitInfo", {}).update(timestamp=ahead))
 
     finding = found(run("doctor", tmp_path, "--json"))["clocks"]
 

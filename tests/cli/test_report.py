@@ -13,6 +13,7 @@ import tablefeed
 from cli.tables import a_checkpoint
 from support.command_line import Ran, run
 from support.html_page import Page
+from support.logs import change_actions
 from tablefeed._version import __version__
 from tablefeed.feed.stream.spark_checkpoint import offset_text
 from tablefeed.model.actions import Version
@@ -37,11 +38,7 @@ def page_of(source: Path, *options: object) -> Page:
 
 def with_info(table: Path, version: int, **fields: object) -> None:
     """Puts fields into the commitInfo of a version."""
-    file = table / "_delta_log" / f"{version:020d}.json"
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    for line in lines:
-        line.get("commitInfo", {}).update(fields)
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    change_actions(table, version, lambda action: action.get("commitInfo", {}).update(fields))
 
 
 def a_query(folder: Path, table: Path, *versions: int, unfinished: int = 0) -> Path:

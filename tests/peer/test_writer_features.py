@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 import tablefeed
 from peer.jar_log import JarLog
+from peer.tables import commit_actions
 from support.logs import said
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings, Transaction, batch_write
@@ -144,12 +144,6 @@ CREATED: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def first_actions(table: Path) -> dict[str, Any]:
-    log = table / "_delta_log" / f"{0:020d}.json"
-    actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    return {name: value for action in actions for name, value in action.items()}
-
-
 def drawn(properties: Mapping[str, str]) -> dict[str, str]:
     """Properties, of those whose values are drawn at random the names alone."""
     return {name: "" if name.endswith("ColumnName") else value for name, value in properties.items()}
@@ -166,7 +160,7 @@ def test_a_table_that_we_create_has_the_protocol_and_the_properties_that_the_jar
     made = f"TBLPROPERTIES ({listed})" if listed else ""
     delta_spark.sql(f"CREATE TABLE delta.`{theirs}` (id LONG, name STRING) USING delta {made}")
 
-    ours_is, theirs_is = first_actions(ours), first_actions(theirs)
+    ours_is, theirs_is = (dict(commit_actions(table, 0)) for table in (ours, theirs))
 
     for protocol in (ours_is["protocol"], theirs_is["protocol"]):
         for features in ("readerFeatures", "writerFeatures"):

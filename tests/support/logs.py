@@ -135,6 +135,15 @@ def actions_of(log: TableLog, version: int) -> list[Action]:
     return [json.loads(line) for line in log.store.read(commit_path(version)).splitlines()]
 
 
+def change_actions(table: Path | str, version: int, change: Callable[[Action], object]) -> None:
+    """Changes each action of a commit on the disk."""
+    file = Path(table) / commit_path(version)
+    actions = [json.loads(line) for line in file.read_text().splitlines()]
+    for action in actions:
+        change(action)
+    file.write_bytes(json_lines(*actions))
+
+
 def said(log: TableLog | Path, version: int, kind: str) -> list[Any]:  # Any: JSON
     """What the actions of one kind say in a commit."""
     actions = actions_of(open_log(str(log)) if isinstance(log, Path) else log, version)

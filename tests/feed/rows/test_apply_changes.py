@@ -18,6 +18,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tablefeed
+from support.logs import change_actions
 from tablefeed import AlreadyApplied, Committed
 from tablefeed.errors import (
     DataFileError,
@@ -550,9 +551,8 @@ def test_times_that_lose_digits_are_refused_by_name(tmp_path: Path) -> None:
 def a_target_with(path: Path, feature: str, *columns: dict[str, Any], properties: dict[str, str] = VECTORS) -> str:
     """An empty table with the columns id, v and ts, in which `columns` take the place of those of their names."""
     url = a_target(path, properties=properties)
-    log = Path(url) / "_delta_log" / f"{0:020d}.json"
-    actions = [json.loads(line) for line in log.read_text().splitlines() if line]
-    for action in actions:
+
+    def change(action: dict[str, Any]) -> None:
         if "metaData" in action:
             schema = json.loads(action["metaData"]["schemaString"])
             fields = {field["name"]: field for field in schema["fields"]}
@@ -562,7 +562,8 @@ def a_target_with(path: Path, feature: str, *columns: dict[str, Any], properties
             action["metaData"]["schemaString"] = json.dumps({**schema, "fields": list(fields.values())})
         if "protocol" in action:
             action["protocol"]["writerFeatures"].append(feature)
-    log.write_text("\n".join(map(json.dumps, actions)))
+
+    change_actions(url, 0, change)
     return url
 
 

@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 import tablefeed
+from support.logs import said
 from tablefeed import AlreadyApplied, Committed
 from tablefeed.errors import (
     AppendOnlyError,
@@ -67,15 +68,6 @@ def changes(url: str, version: int) -> list[tuple[str, int, str | None]]:
     return sorted((row["_change_type"], row["id"], row["v"]) for row in feed)
 
 
-def actions(url: str, version: int) -> list[dict[str, Any]]:
-    text = (Path(url) / "_delta_log" / f"{version:020d}.json").read_text()
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def of_kind(url: str, version: int, kind: str) -> list[dict[str, Any]]:
-    return [action[kind] for action in actions(url, version) if kind in action]
-
-
 def unnamed_files(url: str) -> set[str]:
     """The files in the table's folder that no commit names; of deletion vectors by their number alone."""
     log = "".join(path.read_text() for path in (Path(url) / "_delta_log").glob("*.json"))
@@ -98,7 +90,7 @@ def test_rows_go_also_where_a_rule_of_the_table_cannot_be_evaluated(
     tmp_path: Path, properties: Mapping[str, str]
 ) -> None:
     url = a_table(tmp_path, properties)
-    (metadata,) = of_kind(url, 0, "metaData")
+    (metadata,) = said(Path(url), 0, "metaData")
     metadata["configuration"]["delta.constraints.odd"] = "xxhash64(id) <> 0"
     (Path(url) / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"metaData": metadata}))
 
@@ -148,7 +140,7 @@ def test_a_file_keeps_its_rows_and_gets_another_vector(tmp_path: Path) -> None:
     url = a_table(tmp_path)
     tablefeed.delete(url, "id = 2")
     tablefeed.delete(url, "id = 4")
-    (added,), (removed,) = of_kind(url, 3, "add"), of_kind(url, 3, "remove")
+    (added,), (removed,) = said(Path(url), 3, "add"), said(Path(url), 3, "remove")
     assert added["path"] == removed["path"]
     assert (removed["deletionVector"]["cardinality"], added["deletionVector"]["cardinality"]) == (1, 2)
     stats = json.loads(added["stats"])
@@ -162,7 +154,7 @@ def test_a_change_of_a_file_changes_data_whatever_its_own_add_did(
     url = a_table(tmp_path, {**VECTORS, **FED})
     made_by(url)
     version = tablefeed.delete(url, "id = 10").version
-    (added,), (removed,) = of_kind(url, version, "add"), of_kind(url, version, "remove")
+    (added,), (removed,) = said(Path(url), version, "add"), said(Path(url), version, "remove")
     assert added["path"] == removed["path"]
     assert added["dataChange"] is removed["dataChange"] is True
     assert changes(url, version) == [("delete", 10, "x")]
@@ -183,7 +175,7 @@ def test_many_deleted_rows_are_in_one_file_that_the_log_names(tmp_path: Path) ->
     for begin in (0, 10_000):
         tablefeed.append(url, pa.table({"id": range(begin, begin + 10_000)}), properties=VECTORS)
     tablefeed.delete(url, " OR ".join(f"id = {number}" for number in range(0, 20_000, 40)))
-    first, second = (add["deletionVector"] for add in of_kind(url, 2, "add"))
+    first, second = (add["deletionVector"] for add in said(Path(url), 2, "add"))
     assert first["storageType"] == second["storageType"] == "u"
     assert first["pathOrInlineDv"] == second["pathOrInlineDv"]
     assert first["offset"] != second["offset"]
@@ -194,7 +186,7 @@ def test_many_deleted_rows_are_in_one_file_that_the_log_names(tmp_path: Path) ->
 def test_also_one_deleted_row_is_in_a_file_because_the_jars_vacuum_fails_on_vectors_in_the_log(tmp_path: Path) -> None:
     url = a_table(tmp_path)
     tablefeed.delete(url, "id = 2")
-    (added,) = of_kind(url, 2, "add")
+    (added,) = said(Path(url), 2, "add")
     assert added["deletionVector"]["storageType"] == "u"
 
 
@@ -206,7 +198,7 @@ def test_a_table_whose_protocol_lacks_deletion_vectors_gets_none(tmp_path: Path)
         last.read_text().replace("delta.appendOnly", "delta.enableDeletionVectors").replace("false", "true")
     )
     tablefeed.delete(url, "id = 10")
-    (added,) = of_kind(url, 3, "add")
+    (added,) = said(Path(url), 3, "add")
     assert "deletionVector" not in added
     assert ids(url) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12]
 
@@ -214,9 +206,9 @@ def test_a_table_whose_protocol_lacks_deletion_vectors_gets_none(tmp_path: Path)
 def test_a_file_of_which_no_row_is_left_is_removed(tmp_path: Path) -> None:
     url = a_table(tmp_path)
     tablefeed.delete(url, "id >= 10")
-    assert (len(of_kind(url, 2, "add")), len(of_kind(url, 2, "remove"))) == (0, 1)
+    assert (len(said(Path(url), 2, "add")), len(said(Path(url), 2, "remove"))) == (0, 1)
     tablefeed.delete(url, "TRUE")
-    assert (len(of_kind(url, 3, "add")), len(of_kind(url, 3, "remove"))) == (0, 2)
+    assert (len(said(Path(url), 3, "add")), len(said(Path(url), 3, "remove"))) == (0, 2)
     assert tablefeed.open_table(url).to_arrow().num_rows == 0
 
 
@@ -248,7 +240,7 @@ def test_the_history_names_the_change_its_predicate_and_its_rows(tmp_path: Path)
     tablefeed.delete(url, "id IN (1, 2)")
     tablefeed.update(url, {"v": "'new'"}, "id IN (3, 4, 5)")
     tablefeed.update(url, {"v": "'all'"})
-    told = [commit for version in (2, 3, 4) for commit in of_kind(url, version, "commitInfo")]
+    told = [commit for version in (2, 3, 4) for commit in said(Path(url), version, "commitInfo")]
     assert [(one["operation"], one["operationParameters"]) for one in told] == [
         ("DELETE", {"predicate": '["id IN (1, 2)"]'}),
         ("UPDATE", {"predicate": '["id IN (3, 4, 5)"]'}),

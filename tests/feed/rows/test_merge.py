@@ -13,16 +13,8 @@ import pytest
 
 import tablefeed
 from feed.rows.test_apply_changes import a_target_with
-from feed.rows.test_delete_and_update import (
-    FED,
-    VECTORS,
-    a_table,
-    changes,
-    every_table,
-    of_kind,
-    rows,
-    unnamed_files,
-)
+from feed.rows.test_delete_and_update import FED, VECTORS, a_table, changes, every_table, rows, unnamed_files
+from support.logs import change_actions, said
 from tablefeed import Committed, Delete, Insert, Update
 from tablefeed.errors import AppendOnlyError, IllegalOptionError, InvalidRowsError, SchemaMismatchError
 from tablefeed.model.actions import Version
@@ -135,7 +127,7 @@ def test_the_history_counts_what_became_of_rows(tmp_path: Path) -> None:
         matched=[Delete(where="source.v = 'd'"), Update()],
         not_matched=[Insert(where="source.v = 'new'")],
     )
-    (told,) = of_kind(url, 2, "commitInfo")
+    (told,) = said(Path(url), 2, "commitInfo")
     assert told["operation"] == "MERGE"
     assert {name: count for name, count in told["operationMetrics"].items() if "Rows" in name} == {
         "numSourceRows": "5",
@@ -270,13 +262,10 @@ def test_a_column_of_variants_is_copied_and_no_expression_names_it(tmp_path: Pat
         pa.table({"id": [1], "s": pa.array([five], pa.struct(parts))}),
         properties={"delta.feature.variantType": "supported"},
     )
-    log = Path(url) / "_delta_log" / f"{0:020d}.json"
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    (metadata,) = (line["metaData"] for line in lines if "metaData" in line)
-    schema = json.loads(metadata["schemaString"])
+    schema = json.loads(said(Path(url), 0, "metaData")[0]["schemaString"])
     schema["fields"][1]["type"] = "variant"
-    metadata["schemaString"] = json.dumps(schema)
-    log.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    variant = {"schemaString": json.dumps(schema)}
+    change_actions(url, 0, lambda action: action.get("metaData", {}).update(variant))
     given = pa.table({"id": [1]})
     tablefeed.merge(url, given, on=["id"], matched=[Update(set={"id": "target.id + 30"})])
     assert tablefeed.open_table(url).to_arrow().to_pylist() == [{"id": 31, "s": five}]

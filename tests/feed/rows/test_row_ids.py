@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 import tablefeed
-from support.logs import said
+from support.logs import change_actions, said
 from tablefeed.delta.columns import to_add_files
 from tablefeed.errors import LogError, SchemaMismatchError, UnsupportedFeatureError
 from tablefeed.feed.scan.vectors import deleted_positions
@@ -255,12 +255,8 @@ def test_no_column_of_the_table_gets_the_name_of_that_with_the_ids_which_would_b
 def with_log(url: str, version: int, change: Callable[[dict[str, Any]], None]) -> str:
     """Gives a copy of the table, in which each action of a commit is changed."""
     url = shutil.copytree(url, f"{url}-changed")
-    path = Path(url) / f"_delta_log/{version:020d}.json"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        change(line)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for crc in path.parent.glob("*.crc"):
+    change_actions(url, version, change)
+    for crc in Path(url, "_delta_log").glob("*.crc"):
         crc.unlink()
     return url
 
