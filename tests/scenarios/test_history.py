@@ -19,11 +19,6 @@ from tablefeed.spark.sink import BatchWriter
 from tablefeed.spark.written import Written
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return tmp_path / "table"
-
-
 def ids(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
 

@@ -22,11 +22,6 @@ from tablefeed.errors import SchemaMismatchError
 MAPPINGS = pytest.mark.parametrize("mapping", ["none", "id", "name"])
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return tmp_path / "table"
-
-
 def mapped_by(mapping: str) -> dict[str, str]:
     """What a table's first write says for it to be mapped so."""
     return {} if mapping == "none" else {"delta.columnMapping.mode": mapping}

@@ -21,11 +21,6 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return tmp_path / "table"
-
-
-@pytest.fixture
 def query(table: Path) -> Sink:
     return stream_into(table)
 

@@ -12,11 +12,6 @@ from scenarios.sinks import rows_of, save, stream_into, told_by, types_of
 from tablefeed.errors import SchemaMismatchError
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return tmp_path / "table"
-
-
 def longs(*names: str, values: tuple[int, ...] = (1,)) -> pa.Table:
     return pa.table([pa.array(values, pa.int64())] * len(names), names=list(names))
 

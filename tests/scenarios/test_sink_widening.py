@@ -15,11 +15,6 @@ from scenarios.tables import Column, Table
 INT_MAX = 2**31 - 1
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return tmp_path / "table"
-
-
 def widening(table: Path, **options: str) -> Sink:
     return stream_into(table, **{"delta.enableTypeWidening": "true", "mergeSchema": "true", **options})
 

@@ -27,11 +27,6 @@ IGNORE_CHANGES = {"ignoreChanges": "true"}
 SKIP = {"skipChangeCommits": "true"}
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return tmp_path / "table"
-
-
 def append(table: Path, *values: int) -> None:
     """A commit of one file, by delta-rs."""
     write_deltalake(str(table), pa.table({"value": list(values)}), mode="append")
