@@ -26,16 +26,6 @@ from tablefeed.store import open_store
 VECTORS = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return tmp_path / "source"
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    return tmp_path / "target"
-
-
 def rows(*ids: int) -> pa.Table:
     return pa.table({"id": ids, "name": [f"n{each}" for each in ids]})
 

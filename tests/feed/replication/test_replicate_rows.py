@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import orjson
 import pyarrow as pa
 import pytest
 
 import tablefeed
+from feed.replication.test_replicate import at, rows
 from support.logs import info, put, said, txn
 from support.maintained import delete_rows, rows_of
 from tablefeed import errors
@@ -22,24 +23,6 @@ from tablefeed.model.outcome import Replicated
 from tablefeed.store import open_store
 
 APP = "tablefeed.replicate"
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return tmp_path / "source"
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    return tmp_path / "target"
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": ids, "name": [f"n{each}" for each in ids]})
-
-
-def at(table: Path, version: int) -> list[dict[str, Any]]:
-    return sorted(tablefeed.open_table(table, version=version).to_arrow().to_pylist(), key=repr)
 
 
 def of(version: int, source_version: int, *, commits: int) -> Replicated:
