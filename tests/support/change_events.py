@@ -81,6 +81,13 @@ class Target:
         return pc.indices_nonzero(mask).cast(pa.int64())
 
 
+def in_batches(how: Folding, *batches: Sequence[Event]) -> Target:
+    target = Target(how)
+    for batch in batches:
+        target.apply(*batch)
+    return target
+
+
 def _changed(table: pa.Table, removed: pa.Array, added: pa.Table) -> pa.Table:
     assert len(removed.unique()) == len(removed)
     every = pa.array(range(table.num_rows), pa.int64())

@@ -6,14 +6,13 @@ A docstring names the scenarios of change data capture that its test shows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from support.change_events import Event, Target, delete, table_of, truncate, upsert
+from support.change_events import Target, delete, in_batches, table_of, truncate, upsert
 from tablefeed.errors import EqualSequencesError, InvalidRowsError
 from tablefeed.feed.rows.fold import fold
 from tablefeed.feed.rows.folding import DELETED_AT, KIND, SEQUENCE, SET_AT, Counts, Folding, Known, Ties
@@ -27,13 +26,6 @@ IN_ROWS = replace(HOW, schema=SCHEMA.append(pa.field("at", pa.int64())), sequenc
 
 def names(target: Target) -> dict[int, str]:
     return {row["id"]: row["name"] for row in target.shown()}
-
-
-def in_batches(how: Folding, *batches: Sequence[Event]) -> Target:
-    target = Target(how)
-    for batch in batches:
-        target.apply(*batch)
-    return target
 
 
 def test_an_event_that_comes_twice_in_a_batch_is_one() -> None:

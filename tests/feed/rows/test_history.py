@@ -6,7 +6,6 @@ A docstring names the scenarios of change data capture that its test shows.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.change_events import Event, Target, delete, truncate, upsert
+from support.change_events import Event, Target, delete, in_batches, truncate, upsert
 from tablefeed.errors import EqualSequencesError, InvalidEventsError, InvalidRowsError
 from tablefeed.feed.rows.folding import END_AT, IS_DELETE, SEQUENCE, SET, START_AT, Counts, Folding, Ties
 
@@ -34,13 +33,6 @@ def versions(target: Target) -> Versions:
 
 def seen(target: Target) -> list[tuple[int, int | None]]:
     return sorted((row[START_AT], row["seen"]) for row in target.shown())
-
-
-def in_batches(how: Folding, *batches: Sequence[Event]) -> Target:
-    target = Target(how)
-    for batch in batches:
-        target.apply(*batch)
-    return target
 
 
 def in_every_order(how: Folding, *events: Event) -> list[Target]:
