@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from fuzzing.data_files import with_an_encrypted_column
+from support.bounds import OutOfMemory
 from tablefeed.data.read import FileColumns, ReadPlan, RowSelection, read_batches, row_group_places
 from tablefeed.data.retype import FIELD_ID, conversion
 from tablefeed.errors import DataFileError
@@ -597,15 +598,6 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "short.parquet").write_bytes(whole[:100])
     with pytest.raises(DataFileError):
         read(str(tmp_path / "short.parquet"), schema)
-
-
-class OutOfMemory(io.BytesIO):
-    """A file of which no more than the footer can be read."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        if self.tell() < 100:
-            raise MemoryError("malloc of size 300000000 failed")
-        return super().read(size)
 
 
 def test_a_process_without_enough_memory_is_not_told_to_remove_the_file() -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from support.bounds import OutOfMemory
 from support.checkpoints import TYPES, classic_name, in_parquet, part_name
 from support.commit_columns import decode_commit_columns
 from support.logs import VECTOR, Action, add, metadata, protocol, remove, txn
@@ -474,12 +475,6 @@ def test_every_classic_checkpoint_of_other_writers_is_read(corpus: Path) -> None
 
 
 def test_a_process_without_enough_memory_for_a_checkpoint_is_told_so() -> None:
-    class OutOfMemory(io.BytesIO):
-        def read(self, size: int | None = -1) -> bytes:
-            if self.tell() < 100:
-                raise MemoryError("malloc of size 300000000 failed")
-            return super().read(size)
-
     with pytest.raises(CorruptLogError, match=f"{NAME}: reading it takes more memory .*: malloc of size 300000000"):
         files_in(OutOfMemory(a_checkpoint([an_add("a")]).getvalue()))
 

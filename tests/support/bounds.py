@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,15 @@ def at_most(size_bytes: int) -> Iterator[None]:
 
 _RESET = Path("/proc/self/clear_refs")
 """proc(5): a "5" makes the high-water mark of the process begin anew."""
+
+
+class OutOfMemory(io.BytesIO):
+    """A file of which no more than the footer can be read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() < 100:
+            raise MemoryError("malloc of size 300000000 failed")
+        return super().read(size)
 
 
 def _peak_bytes() -> int:
