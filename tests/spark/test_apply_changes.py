@@ -16,7 +16,6 @@ import tablefeed
 import tablefeed.spark
 from feed.rows.test_apply_changes import FED, NEEDED, Event, a_target, apply, events, rows
 from feed.rows.test_delete_and_update import unnamed_files
-from spark.test_sink import forget_last_batch
 from tablefeed import AlreadyApplied, Committed
 from tablefeed.errors import (
     DataFileError,
@@ -74,31 +73,6 @@ def txns(target: str) -> list[tuple[str, int]]:
         for line in path.read_text().splitlines()
     ]
     return [(line["txn"]["appId"], line["txn"]["version"]) for line in lines if "txn" in line]
-
-
-def test_each_micro_batch_is_one_commit_and_order_holds_between_them(session: SparkSession, tmp_path: Path) -> None:
-    target = a_target(tmp_path)
-    source = feed(
-        tmp_path / "source",
-        [(1, "a", 1, "u"), (2, "b", 1, "u"), (3, "c", 2, "u")],
-        [(1, "A", 5, "u"), (2, None, 6, "d"), (4, "d", 1, "u")],
-        [(1, "late", 3, "u"), (2, "late", 3, "u"), (5, "e", 1, "u")],
-    )
-    query_id = run(session, source, target, tmp_path / "checkpoint")
-    assert rows(target) == [(1, "A", 5), (3, "c", 2), (4, "d", 1), (5, "e", 1)]
-    assert txns(target) == [(query_id, 0), (query_id, 1), (query_id, 2)]
-
-
-def test_a_batch_that_spark_runs_again_after_a_restart_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    target, checkpoint = a_target(tmp_path), tmp_path / "checkpoint"
-    source = feed(tmp_path / "source", [(1, "a", 1, "u")], [(2, "b", 1, "u"), (1, None, 2, "d")])
-    query_id = run(spark, source, target, checkpoint)
-    forget_last_batch(checkpoint)
-    tablefeed.delete(target, "id = 2")
-    feed(source, [(3, "c", 1, "u")])
-    assert run(spark, source, target, checkpoint) == query_id
-    assert rows(target) == [(3, "c", 1)]
-    assert txns(target) == [(query_id, 0), (query_id, 1), (query_id, 2)]
 
 
 def test_texts_become_instants_in_the_zone_that_is_given(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 import tablefeed
 from feed.rows.test_apply_changes import a_target, rows
 from spark.test_apply_changes import batch, feed, txns
+from spark.test_apply_changes import run as by_the_call
 from spark.test_sink import forget_last_batch
 from tablefeed.feed.rows.divided import EVENTS_DIR
 
@@ -21,16 +23,23 @@ pytestmark = pytest.mark.spark
 OPTIONS = {"keys": "id", "sequenceBy": "ts", "applyAsDeletes": "op = 'd'", "exceptColumnList": "op"}
 
 
-def run(session: SparkSession, source: Path, target: str, checkpoint: Path, **more: str) -> str:
+def by_the_sink(session: SparkSession, source: Path, target: str, checkpoint: Path) -> str:
     """Applies all that is there, one commit of the source a batch; gives the query's id."""
     stream = session.readStream.format("tablefeed").option("maxFilesPerTrigger", 1).load(str(source))
-    writer = stream.writeStream.format("tablefeed").options(**OPTIONS, **more)
+    writer = stream.writeStream.format("tablefeed").options(**OPTIONS)
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start(target)
     query.awaitTermination()
     return str(query.id)
 
 
-def test_each_micro_batch_is_one_commit_and_order_holds_between_them(session: SparkSession, tmp_path: Path) -> None:
+Run = Callable[["SparkSession", Path, str, Path], str]
+both = pytest.mark.parametrize("run", [by_the_call, by_the_sink])
+
+
+@both
+def test_each_micro_batch_is_one_commit_and_order_holds_between_them(
+    run: Run, session: SparkSession, tmp_path: Path
+) -> None:
     target = a_target(tmp_path)
     source = feed(
         tmp_path / "source",
@@ -43,7 +52,10 @@ def test_each_micro_batch_is_one_commit_and_order_holds_between_them(session: Sp
     assert txns(target) == [(query_id, 0), (query_id, 1), (query_id, 2)]
 
 
-def test_a_batch_that_spark_runs_again_after_a_restart_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+@both
+def test_a_batch_that_spark_runs_again_after_a_restart_changes_nothing(
+    run: Run, spark: SparkSession, tmp_path: Path
+) -> None:
     target, checkpoint = a_target(tmp_path), tmp_path / "checkpoint"
     source = feed(tmp_path / "source", [(1, "a", 1, "u")], [(2, "b", 1, "u"), (1, None, 2, "d")])
     query_id = run(spark, source, target, checkpoint)
