@@ -318,16 +318,13 @@ class LogError(_LocatedError):
 class CorruptLogError(LogError):
     """`log_file` cannot be read; `line` (from 1) where one line is to blame."""
 
-    def __init__(
-        self, reason: str, *, url: str = TABLE, log_file: str, line: int | None = None, error_class: str | None = None
-    ) -> None:
+    def __init__(self, reason: str, *, url: str = TABLE, log_file: str, line: int | None = None) -> None:
         self.log_file, self.line = log_file, line
         where = f"{log_file}, line {line}" if line is not None else log_file
         super().__init__(
             f"The log of {url} cannot be read at {where}: {reason}. Restore the file from a copy. If its writer "
             "died while writing it and no later version exists, you may delete the file.",
             url=url,
-            error_class=error_class,
         )
 
 
@@ -373,45 +370,34 @@ class OffsetError(FeedError):
     """An offset is malformed, of another table, or not one this feed can continue."""
 
 
-class ChangeRefusedError(FeedError):
-    """The commit at `version` deletes or rewrites rows, and no option says what to do with that."""
-
-    def __init__(self, message: str, *, url: str = TABLE, version: int, error_class: str) -> None:
-        self.version = version
-        super().__init__(message, url=url, error_class=error_class)
-
-
-class ChangeDataError(FeedError):
-    """Which rows the commit at `version` changed was not recorded, or does not follow from what was."""
+class _AtVersionError(FeedError):
+    """The feed cannot go on at `version`."""
 
     def __init__(self, message: str, *, url: str = TABLE, version: int, error_class: str | None = None) -> None:
         self.version = version
         super().__init__(message, url=url, error_class=error_class)
 
 
-class SchemaChangedError(FeedError):
+class ChangeRefusedError(_AtVersionError):
+    """The commit at `version` deletes or rewrites rows, and no option says what to do with that."""
+
+
+class ChangeDataError(_AtVersionError):
+    """Which rows the commit at `version` changed was not recorded, or does not follow from what was."""
+
+
+class SchemaChangedError(_AtVersionError):
     """The schema at `version` cannot be read with the schema that the stream was started with."""
 
-    def __init__(self, message: str, *, url: str, version: int, error_class: str) -> None:
-        self.version = version
-        super().__init__(message, url=url, error_class=error_class)
 
-
-class MetadataEvolvedError(FeedError):
+class MetadataEvolvedError(_AtVersionError):
     """A stream stopped on purpose: from its restart on it reads with the metadata of `version`, which is tracked."""
 
     error_class = "DELTA_STREAMING_METADATA_EVOLUTION"
 
-    def __init__(self, message: str, *, url: str, version: int) -> None:
-        self.version = version
-        super().__init__(message, url=url)
-
 
 class SchemaLogError(FeedError):
     """The log of tracked metadata at `url` cannot be used by this stream."""
-
-    def __init__(self, message: str, *, url: str = TABLE, error_class: str) -> None:
-        super().__init__(message, url=url, error_class=error_class)
 
 
 class DataFileError(FeedError):

@@ -11,7 +11,7 @@ from tablefeed import errors
 ROOT = Path(__file__).parents[2]
 PAGE = page("errors.md") + page("errors-tables.md")
 CLASS = r"\b(?:DELTA|DIFFERENT_DELTA)_[A-Z_]+\b"
-ONLY_KINDS = {"TablefeedError", "FeedError", "_LocatedError"}
+ONLY_KINDS = {"TablefeedError", "FeedError", "_LocatedError", "_AtVersionError"}
 """Never raised themselves."""
 
 
