@@ -41,7 +41,7 @@ from tablefeed.feed.write.evolution import (
     widened_columns,
     with_type_changes,
 )
-from tablefeed.feed.write.row_rules import Kept, check_kept
+from tablefeed.feed.write.row_rules import Kept, built_rules
 from tablefeed.feed.write.table_change import Target, changed, check_widened
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.rules import Check, TableRules
@@ -267,4 +267,4 @@ def _check_defaults(schema: Struct, wanted: Alteration) -> None:
     defaults = {column_at(schema, path)[1].name: sql for path, sql in wanted.defaults.items() if sql is not None}
     if defaults:
         rules = TableRules(defaults=defaults)
-        check_kept(Kept(rules=rules, absent=frozenset(defaults), partition_by=(), zone=None, now_ms=0), schema)
+        built_rules(Kept(rules=rules, absent=frozenset(defaults), partition_by=(), zone=None, now_ms=0), schema)

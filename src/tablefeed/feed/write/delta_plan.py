@@ -21,7 +21,7 @@ from tablefeed.feed.write.evolution import check_has_columns, check_storable
 from tablefeed.feed.write.replacement import check_recordable, check_replaceable, planned_replacement
 from tablefeed.feed.write.row_rules import (
     Kept,
-    check_kept,
+    built_rules,
     columns_to_make,
     filled_columns,
     names_in_files,
@@ -187,5 +187,5 @@ def _fitted(
         zone=rules.assignment.zone,
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
     )
-    check_kept(kept, schema)
+    built_rules(kept, schema)  # raises for a rule that no task can evaluate
     return alignment, identity, kept

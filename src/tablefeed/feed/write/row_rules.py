@@ -65,11 +65,6 @@ def filled_columns(rules: TableRules | None) -> frozenset[str]:
     return frozenset() if rules is None else frozenset((*rules.generated, *rules.defaults))
 
 
-def check_kept(kept: Kept, schema: Struct) -> None:
-    """Raises UnsupportedExpressionError for a rule that no task can evaluate, SchemaMismatchError for a bad default."""
-    built_rules(kept, schema)
-
-
 def keeping(batches: Iterable[pa.RecordBatch], kept: Kept, schema: Struct) -> Iterator[pa.RecordBatch]:
     """Gives `batches`, which are of `schema`, with absent columns filled. Raises InvalidRowsError for a broken rule.
 
@@ -79,7 +74,10 @@ def keeping(batches: Iterable[pa.RecordBatch], kept: Kept, schema: Struct) -> It
 
 
 def built_rules(kept: Kept, schema: Struct) -> RowRules:
-    """Gives what fills and checks one batch after the other, as `keeping` does. Raises as that does."""
+    """Gives what fills and checks one batch after the other, as `keeping` does.
+
+    Raises UnsupportedExpressionError for a rule that no task can evaluate, SchemaMismatchError for a bad default.
+    """
     from tablefeed.data.rule_evaluation import RowRules, Setting
 
     zone = None if kept.zone is None else zone_text(kept.zone)
