@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.clocks import Clock
 from support.unity import API, TOKEN, Answer, FakeCatalog
 from tablefeed.catalog.names import Server
 from tablefeed.catalog.unity import DEADLINE_S, CatalogTable, Credentials, Ratified, UnityCatalog
@@ -24,21 +25,9 @@ from tablefeed.errors import (
 NAME = "main.sales.orders"
 
 
-class Clock:
-    """Time that passes only by sleeping."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-        self.slept: list[float] = []
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now_s += seconds
-
-
 def client(catalog: FakeCatalog, clock: Clock | None = None, token: str | None = TOKEN) -> UnityCatalog:
     clock = clock or Clock()
-    return UnityCatalog(Server(uri=catalog.uri + API, token=token), clock_s=lambda: clock.now_s, sleep=clock.sleep)
+    return UnityCatalog(Server(uri=catalog.uri + API, token=token), clock_s=clock, sleep=clock.sleep)
 
 
 def always(status: int, **answer: Any) -> Callable[[str], Answer]:

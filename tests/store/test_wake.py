@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from support.clocks import Clock
 from tablefeed.store import LocalStore, Store, open_store
 from tablefeed.store.inotify import Inotify
 from tablefeed.store.memory import MemoryStore
@@ -22,19 +23,6 @@ from tablefeed.store.wake import DirectoryWatch, Wake, Watchfiles
 
 LONG_S = 60.0
 """Never waited for."""
-
-
-class Clock:
-    """A clock that moves when somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-    def sleep(self, duration_s: float) -> None:
-        self.now_s += duration_s
 
 
 @pytest.fixture

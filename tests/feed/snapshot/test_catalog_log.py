@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.clocks import Clock
 from support.logs import (
     a_source,
     add,
@@ -47,17 +48,6 @@ NAME = "main.sales.orders"
 URL = f"uc://{NAME}"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-    def let_the_answer_age(self) -> None:
-        self.now_s += ASKED_EVERY_S
-
-
 def opened(catalog: FakeCatalog, clock: Clock) -> DeltaLog:
     store, pinned = open_catalog_log(URL, catalog.options, clock_s=clock)
     log = DeltaLog(store, location=URL, storage_options=pinned)
@@ -73,7 +63,7 @@ def test_the_name_is_looked_up_at_most_once_a_second(catalog: FakeCatalog, tmp_p
 
     for _ in range(20):
         log.load()
-    clock.let_the_answer_age()
+    clock.sleep(ASKED_EVERY_S)
     log.load()
 
     assert catalog.requests == [
@@ -97,7 +87,7 @@ def test_a_table_that_was_dropped_and_created_again_is_not_read_on(
 
     new_id = catalog.register(NAME, f"file://{tmp_path}/{'old' if same_place else 'new'}")
     put(old, 1, [add("b")])
-    clock.let_the_answer_age()
+    clock.sleep(ASKED_EVERY_S)
 
     with pytest.raises(TableReplacedError, match=f"the id {new_id}, and gave the id {old_id}") as caught:
         source.latest(end, Limits())
@@ -111,7 +101,7 @@ def test_a_table_that_was_dropped_is_gone_for_a_reader_and_for_a_writer(catalog:
     log = opened(catalog, clock)
     log.load()
     catalog.tables.clear()
-    clock.let_the_answer_age()
+    clock.sleep(ASKED_EVERY_S)
 
     with pytest.raises(TableNotFoundError, match="404"):
         log.load()
@@ -153,11 +143,11 @@ def test_a_table_that_is_moved_or_handed_to_the_catalog_while_it_is_open_is_refu
     ):
         kept = dict(catalog.tables[NAME])
         catalog.tables[NAME].update(change)
-        clock.let_the_answer_age()
+        clock.sleep(ASKED_EVERY_S)
         with pytest.raises(StoreConfigError, match="Open it again"):
             log.load()
         catalog.tables[NAME] = kept
-    clock.let_the_answer_age()
+    clock.sleep(ASKED_EVERY_S)
 
     assert log.load().version == 0
 
@@ -261,7 +251,7 @@ def test_a_commit_that_is_published_while_the_catalog_answers_is_in_the_listing(
 
     log = opened(catalog, clock := Clock())
     log.load()
-    clock.let_the_answer_age()
+    clock.sleep(ASKED_EVERY_S)
 
     def publish_first(told: str) -> None:
         if told == "GET /delta/preview/commits":
@@ -399,7 +389,7 @@ def test_readers_at_the_same_time_wait_for_one_answer_so_no_older_one_comes_afte
     catalog.manage(NAME, f"file://{tmp_path}", 0)
     log = opened(catalog, clock := Clock())
     log.load()
-    clock.let_the_answer_age()
+    clock.sleep(ASKED_EVERY_S)
     before, together = len(catalog.requests), Barrier(8)
 
     def read(_: int) -> Version:
@@ -442,7 +432,7 @@ def test_a_stream_delivers_each_ratified_commit_once_whether_it_is_published_or_
 
     def step() -> None:
         nonlocal end
-        clock.let_the_answer_age()
+        clock.sleep(ASKED_EVERY_S)
         for reached, files in batches(source, end, Limits()):
             end = reached
             delivered.append(files)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from feed.stream.test_source_gaps import Clock
 from support.checkpoints import classic_name, put_checkpoint
+from support.clocks import Clock
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
 from tablefeed.errors import LogError, OffsetError, TableNotFoundError

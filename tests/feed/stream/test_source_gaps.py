@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
+from support.clocks import Clock
 from support.logs import Action, a_log, a_source, add, at, commit_path, delivered, metadata, protocol, put
 from tablefeed.errors import CorruptLogError, LogError, LogGapError, SchemaChangedError
 from tablefeed.feed.snapshot.open_log import open_log
@@ -24,14 +25,6 @@ from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.log.plan import Limits
 from tablefeed.model.offset import Offset
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def one_file_a_version() -> TableLog:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.clocks import StoreClock
 from support.faulty_store import Fault, FaultyStore
 from support.logs import LONG_ID, VECTOR, VECTOR_FILE, add, log_of, metadata, protocol, put, remove
 from support.recorded import cdc
@@ -34,19 +35,9 @@ WITH_VECTORS = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures
 FILE = "_tablefeed/consumers/sums.json"
 
 
-class Clock:
-    """What time the store says it is."""
-
-    def __init__(self, ms: int) -> None:
-        self.ms = ms
-
-    def now_ms(self) -> int:
-        return self.ms
-
-
-def a_table(clock: Clock | None = None) -> MemoryStore:
+def a_table(clock: StoreClock | None = None) -> MemoryStore:
     """Versions 0 to 3, a month old: b takes the place of a, c that of b with its change file; d is there throughout."""
-    clock = clock or Clock(MONTH_AGO_MS)
+    clock = clock or StoreClock(MONTH_AGO_MS)
     store = MemoryStore("orders", now_ms=clock.now_ms)
     put(store, 0, [WITH_VECTORS, metadata(LONG_ID), add("a", deletionVector=VECTOR), add("d")])
     put(store, 1, [remove("a", deletionVector=VECTOR), add("b")])
@@ -129,7 +120,7 @@ def test_a_consumer_that_is_silent_for_longer_than_its_expiry_holds_nothing_back
 
 
 def test_each_report_begins_the_time_to_expire_anew() -> None:
-    clock = Clock(MONTH_AGO_MS)
+    clock = StoreClock(MONTH_AGO_MS)
     store = a_table(clock)
     consumers_of(store).register("sums", version=0, expires_after=timedelta(days=2))
     clock.ms += DAY_MS
@@ -165,7 +156,7 @@ def test_vacuum_keeps_for_a_consumer_of_before_and_for_one_of_during_its_listing
 
 def test_a_consumer_that_comes_while_files_are_deleted_keeps_the_rest() -> None:
     store = a_table()
-    clock = Clock(MONTH_AGO_MS)
+    clock = StoreClock(MONTH_AGO_MS)
     old = MemoryStore("orders", now_ms=clock.now_ms)
     for entry in ("_delta_log/" + e.name for e in store.list("_delta_log")):
         old.replace(entry, store.read(entry))
@@ -201,7 +192,7 @@ def test_at_whatever_step_of_vacuum_a_consumer_comes_it_reads_or_the_file_was_go
 
 def an_old_log() -> DeltaLog:
     """A commit a day from day 0 to 8 at noon, checkpoints of versions 2, 4, 6, 8; the log is kept for three days."""
-    clock = Clock(0)
+    clock = StoreClock(0)
     log = log_of(MemoryStore("t", now_ms=clock.now_ms))
     for day in range(9):
         clock.ms = day * DAY_MS + DAY_MS // 2
@@ -246,7 +237,7 @@ def test_cleanup_is_put_off_where_a_consumer_comes_while_what_stays_is_read(capl
 
 
 def test_a_consumer_that_comes_while_log_files_are_deleted_keeps_the_rest(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock(0)
+    clock = StoreClock(0)
     log = log_of(MemoryStore("t", now_ms=clock.now_ms))
     for version in range(300):
         put(log.store, version, [*([protocol(), metadata()] if version == 0 else []), add(f"f{version}")])
@@ -460,7 +451,7 @@ def versions(store: Store) -> dict[str, int]:
 
 
 def test_a_reader_reports_once_an_hour_though_it_finds_nothing_new() -> None:
-    clock, store, seconds = Clock(MONTH_AGO_MS), MemoryStore(), Seconds()
+    clock, store, seconds = StoreClock(MONTH_AGO_MS), MemoryStore(), Seconds()
     store = a_table(clock)
     reports = Reports(consumers_of(store), "sums", clock=seconds)
     reports.reads_after(Version(3))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.checkpoints import damage
+from support.clocks import StoreClock
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
 from tablefeed.delta.intervals import DAY_MS
@@ -29,21 +30,11 @@ V2_TABLE: Mapping[str, Any] = {"configuration": {**THREE_DAYS, "delta.checkpoint
 CLASSIC_TABLE: Mapping[str, Any] = {"configuration": THREE_DAYS}
 
 
-class Clock:
-    """A day by day clock, for what a store says of when its files were written."""
-
-    def __init__(self) -> None:
-        self.ms = 0
-
-    def now_ms(self) -> int:
-        return self.ms
-
-
 def an_old_log(
     configuration: Mapping[str, str], *, days: int = 9, features: Mapping[str, list[str]] | None = None
 ) -> DeltaLog:
     """A commit each day at noon, from day 0 on; checkpoints of versions 2, 4, 6 and so on."""
-    clock = Clock()
+    clock = StoreClock()
     store = MemoryStore("t", now_ms=clock.now_ms)
     first = [protocol(3, 7, **features) if features else protocol(), metadata(configuration=configuration)]
     log = log_of(store)
@@ -115,7 +106,7 @@ def test_a_commit_whose_own_timestamp_is_young_is_young_whatever_its_file_says()
 
     log = an_old_log({**THREE_DAYS, "delta.enableInCommitTimestamps": "true"})
     entry = log.store.read(commit_path(4)).replace(f"{4 * DAY_MS + DAY_MS // 2}".encode(), f"{7 * DAY_MS}".encode())
-    clock = Clock()
+    clock = StoreClock()
     clock.ms = 4 * DAY_MS + DAY_MS // 2
     copied = MemoryStore("t", now_ms=clock.now_ms)
     for listed in log.store.list("_delta_log"):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
+from support.clocks import StoreClock
 from support.faulty_store import Fault, FaultyStore
 from support.logs import LONG_ID, Action, info, log_of, metadata, protocol, put
 from tablefeed.delta.intervals import DAY_MS
@@ -25,16 +26,6 @@ from tablefeed.store.memory import MemoryStore
 
 NOW_MS = 1_800_000_000_000
 WITH_DOMAINS = protocol(1, 7, writerFeatures=["domainMetadata"])
-
-
-class Clock:
-    """What time the store says it is."""
-
-    def __init__(self) -> None:
-        self.ms = NOW_MS - 30 * DAY_MS
-
-    def now_ms(self) -> int:
-        return self.ms
 
 
 def state(*names: str) -> Action:
@@ -59,7 +50,7 @@ def gone(outcome: Vacuumed) -> list[str]:
 
 
 def test_a_file_of_the_state_goes_when_no_version_within_the_retention_names_it_and_an_orphan_by_its_age() -> None:
-    clock = Clock()
+    clock = StoreClock(NOW_MS - 30 * DAY_MS)
     store = MemoryStore("orders", now_ms=clock.now_ms)
     a_table(store, "1", "2", "3", "4", "orphan")
     put(store, 1, [state("1")])
@@ -76,7 +67,7 @@ def test_a_file_of_the_state_goes_when_no_version_within_the_retention_names_it_
 
 @pytest.mark.parametrize("first", [0, 2, 3])
 def test_the_state_that_holds_at_the_begin_of_the_retention_may_be_known_from_a_checkpoint_alone(first: int) -> None:
-    clock = Clock()
+    clock = StoreClock(NOW_MS - 30 * DAY_MS)
     store = MemoryStore("orders", now_ms=clock.now_ms)
     a_table(store, "1", "2", "3")
     put(store, 1, [state("1")])
@@ -94,7 +85,7 @@ def test_the_state_that_holds_at_the_begin_of_the_retention_may_be_known_from_a_
 
 @pytest.mark.parametrize("folder", ["_delta_log", STATE_DIR], ids=["before the listing", "while folders are listed"])
 def test_the_state_at_the_version_of_a_consumer_stays_though_no_later_commit_names_it(folder: str) -> None:
-    clock = Clock()
+    clock = StoreClock(NOW_MS - 30 * DAY_MS)
     store = MemoryStore("orders", now_ms=clock.now_ms)
     a_table(store, "1", "2", "3", "4", "orphan")
     put(store, 1, [state("1")])
@@ -112,7 +103,7 @@ def test_the_state_at_the_version_of_a_consumer_stays_though_no_later_commit_nam
 
 
 def test_the_state_of_a_batch_that_is_committed_while_folders_are_listed_stays() -> None:
-    clock = Clock()
+    clock = StoreClock(NOW_MS - 30 * DAY_MS)
     store = MemoryStore("orders", now_ms=clock.now_ms)
     a_table(store, "slow", "orphan")
     commits = Fault(operation="list", name=STATE_DIR, when="after", hook=lambda: put(store, 1, [state("slow")]))
@@ -121,7 +112,7 @@ def test_the_state_of_a_batch_that_is_committed_while_folders_are_listed_stays()
 
 
 def test_files_of_other_kinds_go_by_age_and_those_of_consumers_never() -> None:
-    clock = Clock()
+    clock = StoreClock(NOW_MS - 30 * DAY_MS)
     store = MemoryStore("orders", now_ms=clock.now_ms)
     a_table(store)
     for name in ("events/q/0/part-1", "consumers/README"):
@@ -133,7 +124,7 @@ def test_files_of_other_kinds_go_by_age_and_those_of_consumers_never() -> None:
 
 
 def test_where_the_log_does_not_say_which_files_are_of_the_state_nothing_is_deleted() -> None:
-    clock = Clock()
+    clock = StoreClock(NOW_MS - 30 * DAY_MS)
     store = MemoryStore("orders", now_ms=clock.now_ms)
     a_table(store, "1")
     put(store, 1, [{"domainMetadata": {"domain": DOMAIN, "configuration": "?", "removed": False}}])
