@@ -25,11 +25,6 @@ def string_texts(values: pa.StringArray) -> pa.StringArray:
     return pc.replace_with_mask(texts, escaped, pa.array(written, pa.string()))
 
 
-def number_texts(values: pa.Array) -> pa.StringArray:
-    """JSON numbers of integers."""
-    return pc.cast(values, pa.string())
-
-
 def object_texts(members: Mapping[str, pa.StringArray | str | None], count: int) -> pa.StringArray:
     """`count` JSON objects with `members`, in their order. A null value is left out of its object.
 

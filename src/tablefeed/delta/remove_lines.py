@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.delta import fields, names
-from tablefeed.delta.json_texts import number_texts, object_texts, string_texts, text_of, texts_of_map
+from tablefeed.delta.json_texts import object_texts, string_texts, text_of, texts_of_map
 
 
 def remove_lines(files: pa.RecordBatch, deletion_timestamp_ms: int) -> pa.Buffer:
@@ -44,7 +44,7 @@ def _texts(files: pa.RecordBatch, column: str) -> pa.StringArray | None:
 
 
 def _plain(values: pa.Array) -> pa.StringArray:
-    return string_texts(values) if pa.types.is_string(values.type) else number_texts(values)
+    return string_texts(values) if pa.types.is_string(values.type) else values.cast(pa.string())
 
 
 def _vector_texts(vectors: pa.StructArray) -> pa.StringArray:

@@ -179,7 +179,8 @@ def _open_feed(
         rule = ChangesRecorded(versions=versions, log=log)
         rule.check(start.metadata, versions[0])
         if read is None:
-            read = _end(newest, start, versions) if _any_mapped(start, newest) else newest
+            mapped = is_mapped(start.metadata) or is_mapped(newest.metadata)
+            read = _end(newest, start, versions) if mapped else newest
         one_schema = OneSchema(versions=versions, read=read)
     else:
         read = _end(newest, start, versions)
@@ -204,10 +205,6 @@ def _end(newest: Snapshot, start: Snapshot, versions: range) -> Snapshot:
     known = {newest.version: newest, start.version: start}
     last = Version(versions[-1])
     return known[last] if last in known else newest.log.load(last)
-
-
-def _any_mapped(*snapshots: Snapshot) -> bool:
-    return any(is_mapped(snapshot.metadata) for snapshot in snapshots)
 
 
 def _rows(feed: _Feed, log_files: Sequence[LogFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -34,7 +34,7 @@ from tablefeed.feed.write.rewriting import Rewriting
 from tablefeed.feed.write.row_rules import marks_moved
 from tablefeed.feed.write.write_plan import DeltaPlan
 from tablefeed.log.conflicts import WriteKind
-from tablefeed.model.actions import AddFile, Commit, DomainMetadata, Metadata, RemoveFile, Txn, Version
+from tablefeed.model.actions import AddFile, Commit, Metadata, RemoveFile, Txn, Version
 
 ENGINE = f"tablefeed/{__version__}"
 """commitInfo's engineInfo."""
@@ -115,7 +115,7 @@ def commit_entry(
         protocol=protocol,
         domains=(
             *(() if domain is None else (domain,)),
-            *_new_domains(plan, state),
+            *((clustering_domain(plan.clustered_by),) if state is None and plan.clustered_by else ()),
             *transaction.domains,
         ),
         info=info,
@@ -131,10 +131,6 @@ def next_version(state: Snapshot | None) -> Version:
             "So its log is damaged. Remove the files of versions that were never committed.",
         )
     return Version(0 if state is None else state.version + 1)
-
-
-def _new_domains(plan: DeltaPlan, state: Snapshot | None) -> tuple[DomainMetadata, ...]:
-    return (clustering_domain(plan.clustered_by),) if state is None and plan.clustered_by else ()
 
 
 def _marks_moved(write: DeltaWrite, state: Snapshot | None) -> Metadata | None:

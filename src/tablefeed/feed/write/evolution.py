@@ -183,8 +183,8 @@ def _telling(older: Field, newer: Field) -> Field:
 def _changes(older: DataType, newer: DataType) -> list[tuple[Part, Part]]:
     """Gives the type changes of a column, also inside arrays and maps; members of structs record their own changes."""
     both = paired(older, newer, into=Array | Map)
-    return [(was, now) for was, now in both if was.type != now.type and not _are_structs(was.type, now.type)]
-
-
-def _are_structs(one: DataType, other: DataType) -> bool:
-    return isinstance(one, Struct) and isinstance(other, Struct)
+    return [
+        (was, now)
+        for was, now in both
+        if was.type != now.type and not (isinstance(was.type, Struct) and isinstance(now.type, Struct))
+    ]
