@@ -54,13 +54,22 @@ def _raw_type(operator: str, a: Decimal, b: Decimal) -> tuple[int, int]:
 
 
 _EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+
+
+def _remainder(x: Number, y: Number) -> Number:
+    """As Decimal.%: raises OverflowError where the whole quotient has more digits than Java computes there."""
+    if len(_EXACT.divide_int(x, y).normalize(_EXACT).as_tuple().digits) > MOST_DIGITS + 1:
+        raise OverflowError
+    return _EXACT.remainder(x, y)
+
+
 _OPERATIONS: dict[str, Callable[[Number, Number], Number]] = {
     "+": _EXACT.add,
     "-": _EXACT.subtract,
     "*": _EXACT.multiply,
-    # Decimal./ first rounds to 39 digits after the point; its caller then rounds to the result's scale.
-    "/": lambda x, y: _EXACT.divide(x, y).quantize(Number(f"1e-{MOST_DIGITS + 1}"), context=_EXACT),
-    "%": _EXACT.remainder,
+    # Decimal./ cuts off all digits but 39 after the point; so its result is the exact one after it is rounded.
+    "/": _EXACT.divide,
+    "%": _remainder,
 }
 
 
