@@ -9,7 +9,7 @@ import pytest
 from tablefeed.delta.schema.rules import table_rules
 from tablefeed.errors import UnsupportedFeatureError
 from tablefeed.model.rules import Check, TableRules
-from tablefeed.model.schema import Array, DataType, Field, Primitive, Struct
+from tablefeed.model.schema import Array, DataType, Decimal, Field, Map, Primitive, Struct
 
 _INT, _STRING = Primitive("integer"), Primitive("string")
 
@@ -58,26 +58,52 @@ def test_generation_expressions_and_defaults_are_kept_by_column() -> None:
     assert rules.needs_sql
 
 
+_TEXTS = Map(_STRING, _STRING, value_contains_null=True)
+
+
+def _struct(**members: DataType) -> Struct:
+    return Struct(tuple(_field(name, kind) for name, kind in members.items()))
+
+
 @pytest.mark.parametrize(
-    ("declared", "limits"),
+    ("declared", "kind", "limits"),
     [
-        ("varchar(5)", [(("c",), 5, "varchar")]),
-        ("char(2)", [(("c",), 2, "char")]),
-        ("array<varchar(5)>", [(("c", "element"), 5, "varchar")]),
-        ("map<char(1),decimal(10,2)>", [(("c", "key"), 1, "char")]),
+        ("varchar(5)", _STRING, [(("c",), 5, "varchar")]),
+        ("char(2)", _STRING, [(("c",), 2, "char")]),
+        ("array<varchar(5)>", Array(_STRING, contains_null=True), [(("c", "element"), 5, "varchar")]),
+        (
+            "map<char(1),decimal(10,2)>",
+            Map(_STRING, Decimal(10, 2), value_contains_null=True),
+            [(("c", "key"), 1, "char")],
+        ),
         (
             "struct<a:int,b:map<string,varchar(3)>,`odd:``name`:char(4)>",
+            _struct(a=_INT, b=_TEXTS, **{"odd:`name": _STRING}),
             [(("c", "b", "value"), 3, "varchar"), (("c", "odd:`name"), 4, "char")],
         ),
     ],
 )
 def test_the_lengths_of_char_and_varchar_are_read_at_every_depth(
-    declared: str, limits: list[tuple[tuple[str, ...], int, str]]
+    declared: str, kind: DataType, limits: list[tuple[tuple[str, ...], int, str]]
 ) -> None:
-    rules = _rules(_field("c", _STRING, declared=declared))
+    rules = _rules(_field("c", kind, declared=declared))
 
     assert [(one.path, one.length, one.kind) for one in rules.limits] == limits
     assert not rules.needs_sql
+
+
+@pytest.mark.parametrize(
+    ("kind", "limited"),
+    [
+        (_struct(b=_STRING, new=_STRING), "new"),  # renamed: the place counts
+        (_struct(b=_STRING, a=_STRING), "a"),
+        (_struct(b=_STRING, a=_STRING, c=_STRING), "a"),  # one was added
+    ],
+)
+def test_a_declared_length_is_that_of_the_member_though_it_was_renamed(kind: DataType, limited: str) -> None:
+    (limit,) = _rules(_field("c", kind, declared="struct<b:string,a:varchar(3)>")).limits
+
+    assert limit.path == ("c", limited)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +115,18 @@ def test_the_lengths_of_char_and_varchar_are_read_at_every_depth(
         ),
         *(
             (_field("c", _STRING, declared=declared), "the declared type of column c")
-            for declared in ("varchar", "varchar(x)", "array<varchar(5)", "struct<a>", "varchar(5) x")
+            for declared in (
+                "varchar",
+                "varchar(x)",
+                "array<varchar(5)",
+                "struct<a>",
+                "varchar(5) x",
+                "struct<a:char(1)>",
+            )
+        ),
+        *(
+            (_field("c", kind, declared="struct<a:varchar(3),b:int>"), "the declared type of column c")
+            for kind in (_INT, _struct(b=_INT), _struct(x=_INT, b=_INT), _struct(a=_INT, b=_INT))
         ),
         (
             _field("s", Array(Struct((_field("n", default="7"),)), contains_null=True)),

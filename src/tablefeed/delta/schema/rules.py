@@ -10,20 +10,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Literal, TypeAlias
 
 import orjson
 
 from tablefeed.delta import names
 from tablefeed.errors import TABLE, UnsupportedFeatureError
 from tablefeed.model.rules import Check, TableRules, TextLimit
-from tablefeed.model.schema import Field, Struct, fields_at, fields_of
+from tablefeed.model.schema import (
+    ELEMENT,
+    KEY,
+    VALUE,
+    DataType,
+    Field,
+    Path,
+    Primitive,
+    Struct,
+    fields_at,
+    fields_of,
+    walk,
+)
 
 
 def table_rules(schema: Struct, configuration: Mapping[str, str]) -> TableRules:
     """Returns the rules of a table with `schema` and table properties `configuration`.
 
-    Raises UnsupportedFeatureError for an invariant or a declared type in an unknown form, and for a generation
-    expression or a default that is not on a top-level column.
+    Raises UnsupportedFeatureError for an invariant or a declared type in an unknown form, for a length that is declared
+    of something else than a text, and for a generation expression or a default that is not on a top-level column.
     """
     checks = [
         Check(name=key[len(names.CHECK_CONSTRAINT_PREFIX) :], expression=expression)
@@ -96,16 +109,39 @@ def _limits(field: Field) -> Iterator[TextLimit]:
     declared = field.metadata.get(names.CHAR_VARCHAR_TYPE)
     if declared is None:
         return
-    reader = _DeclaredType(str(declared))
     try:
-        yield from reader.limits((field.name,))
+        yield from _limits_within(_DeclaredType(str(declared)).read(), field.type, (field.name,))
     except ValueError as error:
         what = f"the declared type of column {field.name}, {declared!s:.200}"
         raise _unreadable(what, names.CHAR_VARCHAR_TYPE) from error
 
 
+_Declared: TypeAlias = "tuple[Literal['char', 'varchar'], int] | Mapping[str, _Declared]"
+"""The length of a text, or the parts of a type by their names; other types have no parts."""
+
+
+def _limits_within(declared: _Declared, kind: DataType | None, path: Path) -> Iterator[TextLimit]:
+    """The limits in `declared`, by the names in the column's own type `kind`. Raises ValueError where it has no text.
+
+    Delta-Spark finds the members of a struct by their places: the declared type keeps the names that members had before
+    they were renamed.
+    """
+    if isinstance(declared, tuple):
+        if kind != Primitive("string"):
+            raise ValueError(path)
+        yield TextLimit(path=path, length=declared[1], kind=declared[0])
+        return
+    parts = [] if kind is None else [(part.path[-1], part.type) for part in walk(kind) if len(part.path) == 1]
+    found = {name: (name, inner) for name, inner in parts}
+    if len(declared) == len(parts) and not declared.keys() <= found.keys():
+        found = dict(zip(declared, parts, strict=True))
+    for name, inside in declared.items():
+        own, inner = found.get(name, (name, None))
+        yield from _limits_within(inside, inner, (*path, own))
+
+
 class _DeclaredType:
-    """Reads the length limits from a type in Spark's syntax: varchar(5), array<char(2)>, struct<a:map<int,char(3)>>."""
+    """Reads a type in Spark's syntax: varchar(5), array<char(2)>, struct<a:map<int,char(3)>>."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = []
@@ -118,31 +154,31 @@ class _DeclaredType:
             at = token.end()
         self._at = 0
 
-    def limits(self, path: tuple[str, ...]) -> list[TextLimit]:
-        """All limits in the text. Raises ValueError where it is malformed."""
-        found = self._type(path)
+    def read(self) -> _Declared:
+        """The type. Raises ValueError where the text is malformed."""
+        found = self._type()
         if self._at != len(self._tokens):
             raise ValueError(self._tokens)
         return found
 
-    def _type(self, path: tuple[str, ...]) -> list[TextLimit]:
+    def _type(self) -> _Declared:
         word = self._next().lower()
         if word in ("char", "varchar"):
             self._expect("(")
             length = int(self._next())
             self._expect(")")
-            return [TextLimit(path=path, length=length, kind="char" if word == "char" else "varchar")]
+            return ("char" if word == "char" else "varchar"), length
         if word in ("array", "map", "struct") and self._peek() == "<":
-            return self._parts(word, path)
+            return self._parts(word)
         if self._peek() == "(":
             while self._next() != ")":
                 pass
-        return []
+        return {}
 
-    def _parts(self, word: str, path: tuple[str, ...]) -> list[TextLimit]:
+    def _parts(self, word: str) -> Mapping[str, _Declared]:
         self._expect("<")
-        found: list[TextLimit] = []
-        inner = iter(("element",) if word == "array" else ("key", "value"))
+        found: dict[str, _Declared] = {}
+        inner = iter((ELEMENT,) if word == "array" else (KEY, VALUE))
         while self._peek() != ">":
             if word == "struct":
                 name = self._next()
@@ -150,7 +186,7 @@ class _DeclaredType:
                 self._expect(":")
             else:
                 name = next(inner, "")
-            found += self._type((*path, name))
+            found[name] = self._type()
             if self._peek() != ">":
                 self._expect(",")
         self._expect(">")
