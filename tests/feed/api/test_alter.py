@@ -297,6 +297,13 @@ COLUMNS_REFUSED: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], st
     "NOT NULL": ({"add_columns": [pa.field("x", LIST, nullable=False)]}, errors.SchemaMismatchError, "is NOT NULL"),
     "no struct": ({"add_columns": [pa.field("name.x", LIST)]}, errors.SchemaMismatchError, "ADD_COLUMN_PARENT_NOT_STR"),
     "bad name": ({"add_columns": [pa.field("a b", LIST)]}, errors.SchemaMismatchError, "DELTA_INVALID_CHARACTERS"),
+    "bad member": ({"add_columns": [pa.field("home.a b", LIST)]}, errors.SchemaMismatchError, "INVALID_CHARACTERS"),
+    "comment twice": ({"set_comments": {"id": "x", "ID": "y"}}, errors.IllegalOptionError, "names a column twice"),
+    "constraint twice": (
+        {"add_constraints": {"c": "id > 0", "C": "id < 9"}},
+        errors.IllegalOptionError,
+        "names a constraint twice",
+    ),
     "void": ({"add_columns": [pa.field("x", pa.null())]}, errors.SchemaMismatchError, "void"),
     "no type": ({"add_columns": [pa.field("x", pa.time64("us"))]}, errors.SchemaMismatchError, "time64"),
     "no field": ({"add_columns": ["x"]}, errors.IllegalOptionError, "list of pyarrow fields"),

@@ -137,6 +137,11 @@ BAD: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], str]] = {
     "no condition": ({"constraints": {"c": "id"}}, errors.UnsupportedExpressionError, "DELTA_NON_BOOLEAN_CHECK"),
     "unknown column": ({"constraints": {"c": "x > 1"}}, errors.UnsupportedExpressionError, "DELTA_INVALID_CHECK"),
     "nameless": ({"constraints": {" ": "id > 1"}}, errors.IllegalOptionError, "DELTA_INVALID_CONSTRAINT_NAME"),
+    "constraint twice": (
+        {"constraints": {"C": "id > 1"}, "properties": {"delta.constraints.c": "id < 9"}},
+        errors.ConflictingOptionsError,
+        "'properties' and 'constraints'",
+    ),
 }
 
 

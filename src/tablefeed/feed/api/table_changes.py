@@ -63,7 +63,11 @@ def create(
     if there is a table, also if another writer creates it first; otherwise as `append`.
     """
     given = texts(properties, argument="properties")
-    given |= constraint_properties(texts(constraints, argument="constraints"))
+    rules_by_property = constraint_properties(texts(constraints, argument="constraints"))
+    if twice := given.keys() & rules_by_property:
+        remedy = f"Both have the constraint {min(twice)}: leave one out."
+        raise ConflictingOptionsError(options=("properties", "constraints"), remedy=remedy)
+    given |= rules_by_property
     partition_by = _names(partition_by, "partition_by")
     rules = WriteRules(properties=given, cluster_by=_paths(cluster_by, "cluster_by"))
     log = open_maintained(location(url), store_options(storage_options))
@@ -316,7 +320,10 @@ def _names(given: object, argument: str) -> tuple[str, ...]:
 def _by_path(given: object, argument: str) -> dict[Path, Any]:
     if given is not None and not isinstance(given, Mapping):
         raise IllegalOptionError(option=argument, value=str(given), explain="must be a mapping by name")
-    return {_path(name, argument): value for name, value in (given or {}).items()}
+    found = {_path(name, argument): value for name, value in (given or {}).items()}
+    if len(set(map(folded, found))) < len(given or {}):
+        raise IllegalOptionError(option=argument, value=", ".join(given or {}), explain="names a column twice")
+    return found
 
 
 def _texts_by_path(given: object, argument: str, *, or_none: bool = False) -> dict[Path, str | None]:

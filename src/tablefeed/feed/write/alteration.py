@@ -69,11 +69,18 @@ class Altered:
 
 
 def constraint_properties(constraints: Mapping[str, str]) -> dict[str, str]:
-    """Gives the table properties of CHECK constraints; their names are in lower case there, as in Delta-Spark."""
+    """Gives the table properties of CHECK constraints; their names are in lower case there, as in Delta-Spark.
+
+    Raises IllegalOptionError for a name that no constraint can have, and for two names that differ only in case.
+    """
+    seen: set[str] = set()
     for name in constraints:
         if not name.strip() or name == _RESERVED_CONSTRAINT:
             explain, error_class = "cannot be the name of a constraint", "DELTA_INVALID_CONSTRAINT_NAME"
             raise IllegalOptionError(option="constraints", value=name, explain=explain, error_class=error_class)
+        if constraint(name) in seen:
+            raise IllegalOptionError(option="constraints", value=name, explain="names a constraint twice")
+        seen.add(constraint(name))
     return {constraint(name): sql for name, sql in constraints.items()}
 
 

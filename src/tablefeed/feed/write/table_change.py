@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tablefeed.delta import features, names
 from tablefeed.delta.new_properties import checked_properties
 from tablefeed.delta.properties import TableProperties
+from tablefeed.delta.schema.column_changes import folded
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_name
 from tablefeed.delta.schema.iceberg_compat import compat_version
 from tablefeed.delta.schema.mapping_assignment import like_before, with_mapping
@@ -25,7 +26,7 @@ from tablefeed.feed.write.evolution import Merging, as_new, merged, refuse_void,
 from tablefeed.feed.write.row_rules import check_brought
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.model.actions import Metadata, Protocol
-from tablefeed.model.schema import Struct
+from tablefeed.model.schema import Struct, fields_at
 
 PREVIEW_OF_WIDENING = "typeWidening-preview"
 
@@ -136,8 +137,8 @@ def changed(table: Snapshot, after: Struct, partition_columns: tuple[str, ...]) 
     """
     metadata = table.metadata
     if mapping_mode(table.properties) is MappingMode.NONE:
-        known = {column.name.lower() for column in table.schema}
-        check_new_columns([column for column in after if column.name.lower() not in known])
+        known = {folded(path) for path, _ in fields_at(table.schema)}
+        check_new_columns([column for path, column in fields_at(after) if folded(path) not in known])
     _check_reserved(table.properties, after)
     protocol = features.protocol_for(after, table.protocol)
     after, properties = with_mapping(after, table.properties, new_name=_new_name)
