@@ -96,10 +96,11 @@ def encode_commit(commit: Commit, files: Iterable[bytes | memoryview] = ()) -> b
 
 def encode_around(commit: Commit) -> tuple[bytes, bytes]:
     """The lines of `commit` that come before those of further files, and the lines that come after them."""
-    return _lines(_head(commit)), _lines(map(fields.write_action, commit.domains))
+    return json_lines(_head(commit)), json_lines(map(fields.write_action, commit.domains))
 
 
-def _lines(actions: Iterable[Mapping[str, object]]) -> bytes:
+def json_lines(actions: Iterable[Mapping[str, object]]) -> bytes:
+    """The actions as a JSON log file has them."""
     return b"".join(orjson.dumps(action, default=dict, option=orjson.OPT_APPEND_NEWLINE) for action in actions)
 
 

@@ -7,11 +7,10 @@ Arrow and JSON out. The feed decides which rows go to which file, and in which o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from tablefeed.delta import fields, names
@@ -123,11 +122,6 @@ def v2_actions(
         for s in sidecars
     ]
     return [{names.CHECKPOINT_METADATA: {"version": version, "tags": tags}}, *listed]
-
-
-def json_lines(actions: Iterable[Mapping[str, Any]]) -> bytes:
-    """The actions as a JSON log file has them."""
-    return b"".join(orjson.dumps(action, default=dict, option=orjson.OPT_APPEND_NEWLINE) for action in actions)
 
 
 def schema_json(schema: Struct) -> str | None:

@@ -29,10 +29,10 @@ from tablefeed.delta.checkpoint.writing import (
     CheckpointLayout,
     Sidecar,
     fact_actions,
-    json_lines,
     last_checkpoint_schema,
     v2_actions,
 )
+from tablefeed.delta.codec import json_lines
 from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.arrow_schema import to_arrow
