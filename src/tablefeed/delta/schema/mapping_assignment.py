@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from tablefeed.delta import names
 from tablefeed.delta.properties import TableProperties
+from tablefeed.delta.schema.column_changes import folded
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, nested_id_keys
 from tablefeed.errors import TABLE, LogError
 from tablefeed.model.schema import Field, Path, Struct, fields_at, fields_of, plain, rebuilt
@@ -38,12 +39,8 @@ def like_before(schema: Struct, before: Struct) -> Struct:
 
     Delta-Spark does the same when it overwrites a schema. So such a column is read from old and new files alike.
     """
-    known = {_folded(path): field for path, field in fields_at(before)}
-    return rebuilt(schema, lambda path, field: _like(field, known.get(_folded(path))))
-
-
-def _folded(path: Path) -> Path:
-    return tuple(name.lower() for name in path)
+    known = {folded(path): field for path, field in fields_at(before)}
+    return rebuilt(schema, lambda path, field: _like(field, known.get(folded(path))))
 
 
 class _Ids:
