@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablefeed.errors import TablefeedError
-from tablefeed.model.schema import DataType, Decimal, Primitive
+from tablefeed.model.schema import DataType, Decimal, Primitive, type_name
 from tablefeed.model.spark_texts import (
     DAY_US,
     date_text,
@@ -50,7 +50,7 @@ def parse(text: str | None, data_type: DataType, *, refuse: Refusal) -> Partitio
         return _parser(data_type)(text)
     except (ValueError, ArithmeticError) as error:
         detail = f": {error}" if error.args else ""
-        raise refuse(f"the partition value {text!r:.80} is not of type {_type_name(data_type)}{detail}") from error
+        raise refuse(f"the partition value {text!r:.80} is not of type {type_name(data_type)}{detail}") from error
 
 
 def serialise(value: PartitionValue | None, data_type: DataType) -> str | None:
@@ -94,16 +94,6 @@ def _parser(data_type: DataType) -> Callable[[str], PartitionValue]:
 
 def _no_value(_: str) -> PartitionValue:
     raise ValueError("a partition column cannot have that type")
-
-
-def _type_name(data_type: DataType) -> str:
-    match data_type:
-        case Primitive(name=name):
-            return name
-        case Decimal(precision=precision, scale=scale):
-            return f"decimal({precision},{scale})"
-        case _:
-            return type(data_type).__name__.lower()
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------

@@ -105,6 +105,17 @@ class Struct:
 DataType = Primitive | Decimal | Array | Map | Struct
 
 
+def type_name(kind: DataType) -> str:
+    """Gives the name of a type, without its parts."""
+    match kind:
+        case Primitive(name=name):
+            return name
+        case Decimal(precision=precision, scale=scale):
+            return f"decimal({precision},{scale})"
+        case _:
+            return type(kind).__name__.lower()
+
+
 Nested = Array | Map | Struct
 """The types whose values have parts."""
 

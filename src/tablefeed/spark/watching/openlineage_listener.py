@@ -19,7 +19,7 @@ from tablefeed.feed.api.batch_commits import BatchCommit
 from tablefeed.feed.arguments import store_options
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.model.actions import Version
-from tablefeed.model.schema import Array, DataType, Decimal, Map, Primitive, Struct
+from tablefeed.model.schema import Array, DataType, Map, Struct, type_name
 from tablefeed.spark.explaining import explain
 from tablefeed.spark.watching.batch_report import BatchReport, BatchReports, SourceBatch, query_label
 from tablefeed.wording.spark_errors import messages_in
@@ -237,16 +237,6 @@ def _fields(kind: DataType) -> list[schema_dataset.SchemaDatasetFacetFields]:
         case _:
             return []
     return [
-        schema_dataset.SchemaDatasetFacetFields(name=name, type=_type_name(part), fields=_fields(part))
+        schema_dataset.SchemaDatasetFacetFields(name=name, type=type_name(part), fields=_fields(part))
         for name, part in parts
     ]
-
-
-def _type_name(kind: DataType) -> str:
-    match kind:
-        case Primitive(name=name):
-            return name
-        case Decimal(precision=precision, scale=scale):
-            return f"decimal({precision},{scale})"
-        case _:
-            return type(kind).__name__.lower()
