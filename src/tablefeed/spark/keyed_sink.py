@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -32,7 +32,7 @@ from tablefeed.spark.char import changes_schema
 from tablefeed.spark.options import arguments_of, check_txn_pair, named_as_options, parse_options, table_path
 from tablefeed.spark.release import RELEASE, Release
 from tablefeed.spark.sink import batch_txn, reported, task_number
-from tablefeed.spark.worker import Begins, acknowledge_at_once
+from tablefeed.spark.worker import Begins, BeginsInTask
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -80,17 +80,12 @@ class _Writer(Begins):
         raise NotImplementedError
 
 
-class StreamOfChangesWriter(_Writer, DataSourceStreamArrowWriter):
+class StreamOfChangesWriter(BeginsInTask, _Writer, DataSourceStreamArrowWriter):
     """Applies the events of each micro-batch in one commit, once: its txn has the query's id and the batch id."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         path = table_path(options, call="start")
         super().__init__(parse_options(options, "stream write of changes"), path, schema, overwrite=overwrite)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restores the writer in a worker."""
-        acknowledge_at_once()
-        self.__dict__.update(state)
 
     def _txn(self) -> Txn | None:
         return batch_txn(self._changes.location)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from tablefeed.errors import CommitError
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
-from tablefeed.spark.worker import Begins, acknowledge_at_once, settle
+from tablefeed.spark.worker import Begins, BeginsInTask, settle
 from tablefeed.spark.written import Written
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ BATCH_ID = "streaming.sql.batchId"
 """Local properties that Spark's micro-batch execution sets and that every task can read."""
 
 
-class StreamWriter(Begins, DataSourceStreamArrowWriter):
+class StreamWriter(BeginsInTask, DataSourceStreamArrowWriter):
     """Writes each micro-batch as one commit, exactly once: the txn has the query's id and the batch id as version."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
@@ -47,11 +47,6 @@ class StreamWriter(Begins, DataSourceStreamArrowWriter):
         # The query is not known before a task runs, and all applications of the table may be too many to send there.
         self._plan = planned(self._path, schema, self._options, self._kind).about_newest()
         self._bad_plan = planned_for_bad_rows(self._plan, self._options, self._kind)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restores the writer in a worker, as the first code of tablefeed in a task."""
-        acknowledge_at_once()
-        self.__dict__.update(state)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Writes one task's rows, or nothing where the table already records this batch."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from tablefeed.spark.worker import Begins, acknowledge_at_once
+from tablefeed.spark.worker import BeginsInTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tablefeed.spark.stream_planner import StreamPlanner
 
 
-class StreamReader(Begins, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(BeginsInTask, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's reader of one table's feed in one streaming query."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, analysis: Analysis | None) -> None:
@@ -34,11 +34,6 @@ class StreamReader(Begins, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         """Leaves the planner out: only the process that plans has one."""
         return {name: value for name, value in super().__getstate__().items() if name != "_planner"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restores the reader in a worker, as the first code of tablefeed in a task."""
-        acknowledge_at_once()
-        self.__dict__.update(state)
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         """The offset at which a new query begins."""
