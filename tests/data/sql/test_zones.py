@@ -37,6 +37,17 @@ def test_a_wall_clock_means_the_earlier_instant_and_goes_on_over_a_gap(zone: str
     assert clocks == pa.array(seen, clocks.type)
 
 
+@pytest.mark.parametrize("zone", ["America/Tijuana", "America/Vancouver", "Africa/Casablanca"])
+def test_a_clock_has_the_offsets_of_pythons_database_though_that_of_the_engine_is_older(zone: str) -> None:
+    moments = [datetime(year, 1, 1, tzinfo=UTC) + timedelta(hours=i) for year in (1955, 2027) for i in range(366 * 24)]
+    batch = pa.record_batch({"t": pa.array([None, *moments], pa.timestamp("us", tz="UTC"))})
+
+    (clocks,) = compile_expressions([Asked(text="CAST(t AS TIMESTAMP_NTZ)")], _SCHEMA, time_zone=zone).evaluate(batch)
+
+    seen = [moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for moment in moments]
+    assert clocks == pa.array([None, *seen], clocks.type)
+
+
 @pytest.mark.parametrize("zone", ["Europe/Stockholm", "Europe/Amsterdam", "Asia/Kuala_Lumpur", "Africa/Accra"])
 def test_a_clock_and_its_instant_have_the_same_rules_before_1970(zone: str) -> None:
     noons = [datetime(1900, 1, 1, 12) + timedelta(days=7 * i) for i in range(52 * 80)]  # noqa: DTZ001  # wall clocks

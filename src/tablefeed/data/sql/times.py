@@ -1,17 +1,22 @@
 """Dates and timestamps: clocks, truncation and texts (Spark's SparkDateTimeUtils, DateTimeUtils).
 
-DuckDB gives the wall clock of an instant. For the opposite direction it differs from Java where clocks are set back or
-forward: that is a cast.
+DuckDB has a time zone database of its own, which may be older than Python's. So offsets come from Python's database in
+both directions: for the wall clock of an instant, and for the instant of a wall clock, which is a cast.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta, tzinfo
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablefeed.data.sql import kinds
-from tablefeed.data.sql.terms import Failure, Scope, Term, mapped, strict, text_sql
-from tablefeed.model.spark_texts import DAY_US, date_text, read_zone
+from tablefeed.data.sql.terms import Failure, PythonFunction, Scope, Term, mapped, strict
+from tablefeed.model.spark_texts import DAY_US, date_text, read_zone, to_local
 
 _IN_CALENDAR = "{0} BETWEEN -62167219200000000 AND 253433923199999999"
 """The years 0 to 10000: a little more than what any zone's clock shows in the years 1 to 9999."""
@@ -44,9 +49,36 @@ def _offset(scope: Scope, instant: str) -> str:
     """The zone's offset in microseconds at an instant, which is a name; null outside of the years 0 to 10000."""
     zone = zone_of(scope)
     fixed = zone.utcoffset(None)
-    there = f"epoch_us(timezone({text_sql(str(zone))}, make_timestamptz({instant}))) - {instant}"
-    there = there if fixed is None else f"{fixed // timedelta(microseconds=1)}::BIGINT"
+    if fixed is None:
+        function = PythonFunction(name=f"offset {zone}", takes=("BIGINT",), gives="BIGINT", function=_offsets(zone))
+        there = f"{scope.python(function)}({instant})"
+    else:
+        there = f"{fixed // timedelta(microseconds=1)}::BIGINT"
     return scope.bind(f"CASE WHEN {_IN_CALENDAR.format(instant)} THEN {there} END")
+
+
+def _offsets(zone: tzinfo) -> Callable[[pa.ChunkedArray], pa.Array]:
+    """Gives the offsets of `zone` in microseconds at instants. In no zone the offset changes twice in a day of UTC."""
+
+    @lru_cache(maxsize=50_000)
+    def of_day(day: int) -> int | None:
+        """The offset on a day of UTC, None where it changes on that day."""
+        first, next_first = (to_local(each * DAY_US, zone) - each * DAY_US for each in (day, day + 1))
+        return first if first == next_first else None
+
+    def offsets(given: pa.ChunkedArray) -> pa.Array:
+        instants = given.combine_chunks()
+        days = pc.divide(instants, DAY_US)  # rounded towards 1970
+        days = pc.subtract(days, pc.less(instants, pc.multiply(days, DAY_US)).cast(pa.int64())).dictionary_encode()
+        distinct = pa.array([of_day(day) for day in days.dictionary.to_pylist()], pa.int64())
+        found = distinct.take(days.indices)
+        changing = pc.and_(found.is_null(), instants.is_valid())
+        if not pc.any(changing).as_py():
+            return found
+        one_by_one = [to_local(instant, zone) - instant for instant in instants.filter(changing).to_pylist()]
+        return pc.replace_with_mask(found, changing, pa.array(one_by_one, pa.int64()))
+
+    return offsets
 
 
 def clock_of(scope: Scope, term: Term) -> Term:
