@@ -85,6 +85,7 @@ def wall(year: int, month: int, day: int, *time: int) -> datetime:
         ([" 12 ", "-7", "+3", "007"], pa.string(), pa.int32(), [12, -7, 3, 7]),
         (["1e2", " .5", "NaN", "-infinity"], pa.large_string(), pa.float64(), [100.0, 0.5, math.nan, -math.inf]),
         (["1.005", "1e3"], pa.string(), pa.decimal128(6, 2), [Decimal("1.01"), Decimal("1000.00")]),
+        (["0e400", "-0e999999999"], pa.string(), pa.decimal128(6, 2), [Decimal("0.00"), Decimal("0.00")]),
         (["2024-2-9", "2024"], pa.string(), pa.date32(), [date(2024, 2, 9), date(2024, 1, 1)]),
         (["2024-02-29T25"], pa.string(), pa.date32(), [date(2024, 2, 29)]),
         (["2024-07-01 12:00:00.5"], pa.string(), UTC_US, [utc(2024, 7, 1, 10, 0, 0, 500000)]),

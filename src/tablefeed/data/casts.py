@@ -236,7 +236,7 @@ def _rescaled(array: pa.Array, wanted: pa.Decimal128Type, by: By) -> pa.Array:
 
 def as_decimal(number: Decimal, wanted: pa.Decimal128Type) -> Decimal:
     """`number` at the scale of `wanted`, halves rounded away from zero. Raises OverflowError for too many digits."""
-    if number.adjusted() > 100:  # too large anyway: do not write out its digits
+    if number and number.adjusted() > 100:  # too large anyway: do not write out its digits
         raise OverflowError
     rounded = number.quantize(Decimal(1).scaleb(-wanted.scale), context=_EXACT)
     if rounded and rounded.adjusted() >= wanted.precision - wanted.scale:
