@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import tablefeed
 from feed.rows.test_apply_changes import Event, a_target, apply, events, rows, state_files
 from tablefeed.errors import SchemaMismatchError
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
@@ -63,6 +64,15 @@ def test_what_another_applier_remembers_meanwhile_decides_too(
     url = a_target(tmp_path)
     apply_while(url, lambda: apply(url, theirs), ours)
     assert rows(url) == left
+
+
+def test_changes_that_are_applied_again_leave_the_state_of_earlier_ones_alone(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, None, 5, "d"))
+    theirs = events((2, "theirs", 1, "u")).drop_columns(["op"])
+    apply_while(url, lambda: tablefeed.append(url, theirs), (2, None, 3, "d"))
+    apply(url, (1, "late", 4, "u"))
+    assert rows(url) == []
 
 
 def test_of_two_first_appliers_the_other_one_decides_how_changes_are_applied(tmp_path: Path) -> None:

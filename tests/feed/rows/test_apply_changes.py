@@ -7,6 +7,7 @@ import itertools
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -89,6 +90,13 @@ def test_01_an_event_that_comes_twice_changes_nothing_the_second_time(tmp_path: 
     apply(url, (1, "a", 1, "u"), (1, "a", 1, "u"))
     assert apply(url, (1, "a", 1, "u")) == Committed(version=Version(1))
     assert rows(url) == [(1, "a", 1)]
+
+
+def test_01_also_where_a_delete_of_its_key_was_remembered_before(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, None, 5, "d"))
+    apply(url, (1, "a", 6, "u"))
+    assert apply(url, (1, "a", 6, "u")) == Committed(version=Version(2))
 
 
 def test_02_a_batch_that_is_committed_is_not_applied_again(tmp_path: Path) -> None:
@@ -187,6 +195,17 @@ def test_25_the_way_is_known_from_the_first_batch_on_also_where_nothing_is_remem
     with pytest.raises(SchemaMismatchError, match="AUTOCDC_STATE_DRIFT"):
         apply(url, (1, "b", 9, "u"), keys=["id", "v"])
     assert rows(url) == [(1, "a", 5)]
+
+
+def test_25_a_key_that_has_another_type_than_before_is_refused(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    apply(url, (1, None, 5, "d"))
+    other = pa.schema({"id": pa.string(), "v": pa.string(), "ts": pa.int64()}).empty_table()
+    tablefeed.append(url, other, mode="overwrite", overwrite_schema=True)
+    changes = events((1, "late", 4, "u"))
+    changes = changes.set_column(0, "id", changes["id"].cast(pa.string()))
+    with pytest.raises(SchemaMismatchError, match=r"keyTypes was \['int64'\] and is \['string'\]"):
+        apply(url, changes=changes)
 
 
 def test_25_a_sequence_of_fewer_digits_than_before_is_refused(tmp_path: Path) -> None:
@@ -448,16 +467,24 @@ def test_a_table_whose_log_cannot_name_the_state_is_refused_by_name(tmp_path: Pa
         apply(url, (1, "b", 2, "u"))
 
 
+def change_a_key(path: Path) -> None:
+    """Changes a bit of the largest key, which is the last value of the first page."""
+    column, data = pq.ParquetFile(path).metadata.row_group(0).column(0), bytearray(path.read_bytes())
+    data[column.data_page_offset - 1] ^= 1
+    path.write_bytes(data)
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         Path.unlink,
+        change_a_key,
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(path.read_bytes()[:-1] + b"x"),
         lambda path: pq.write_table(pa.table({"id": [1]}), path),
         lambda path: pq.write_table(pq.read_table(path).slice(1), path),
     ],
-    ids=["gone", "empty", "no Parquet", "other columns", "fewer rows"],
+    ids=["gone", "a key", "empty", "no Parquet", "other columns", "fewer rows"],
 )
 def test_what_cannot_be_remembered_is_an_error_and_never_nothing(tmp_path: Path, damage: Any) -> None:
     url = a_target(tmp_path)
@@ -469,15 +496,24 @@ def test_what_cannot_be_remembered_is_an_error_and_never_nothing(tmp_path: Path,
     assert rows(url) == []
 
 
-def a_damaged_time() -> str:
-    """A sequence as the state keeps it, an Arrow file, in which some bytes of the batch are others."""
-    batch, sink = pa.record_batch({"at": [5]}), pa.BufferOutputStream()
+def a_damaged_sequence(value: int | str, damage: Callable[[bytearray], None]) -> str:
+    """A sequence as the state keeps it, an Arrow file, of which `damage` changes some bytes."""
+    batch, sink = pa.record_batch({"at": [value]}), pa.BufferOutputStream()
     with pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write(batch)
     data = bytearray(sink.getvalue().to_pybytes())
+    damage(data)
+    return json.dumps({"how": {}, "files": [], "truncatedAt": base64.b64encode(data).decode()})
+
+
+def change_the_batch(data: bytearray) -> None:
     message = data.rindex(b"\xff\xff\xff\xff", 0, data.rindex(b"\xff\xff\xff\xff"))
     data[message + 8 : message + 24] = b"\xee" * 16
-    return json.dumps({"how": {}, "files": [], "truncatedAt": base64.b64encode(data).decode()})
+
+
+def change_the_text(data: bytearray) -> None:
+    at = data.rindex(b"text")
+    data[at] = 0xFF
 
 
 @pytest.mark.parametrize(
@@ -486,7 +522,8 @@ def a_damaged_time() -> str:
         '{"how":"","files":[],"truncatedAt":null}',
         '{"how":{},"files":[{"path":1,"rows":1}]}',
         "[]",
-        pytest.param(a_damaged_time(), id="a time whose bytes are damaged"),
+        pytest.param(a_damaged_sequence(5, change_the_batch), id="a batch whose bytes are damaged"),
+        pytest.param(a_damaged_sequence("text", change_the_text), id="a text that is no UTF-8"),
     ],
 )
 def test_a_domain_that_another_writer_set_is_refused(tmp_path: Path, configuration: str) -> None:

@@ -78,6 +78,13 @@ def test_rows_of_the_table_that_the_source_does_not_have_go_or_change(tmp_path: 
     assert values(url) == {1: "v1", 10: "gone", 11: "gone", 12: None}
 
 
+def test_minus_zero_is_the_key_zero(tmp_path: Path) -> None:
+    url = str(tmp_path)
+    tablefeed.append(url, pa.table({"k": [-0.0, 1.0], "v": ["a", "b"]}))
+    tablefeed.merge(url, pa.table({"k": [0.0], "v": ["new"]}), on=["k"], **UPSERT)
+    assert sorted(tablefeed.open_table(url).to_arrow()["v"].to_pylist()) == ["b", "new"]
+
+
 def test_a_null_matches_nothing(tmp_path: Path) -> None:
     url = a_table(tmp_path)
     tablefeed.merge(url, source((None, 0, "a")), on=["id"], matched=[Delete()])
