@@ -19,7 +19,12 @@ from support.command_line import run
     [
         (["cat", "{none}"], 3, "Error: [DELTA_TABLE_NOT_FOUND] There is no "),
         (["cat", "{t}", "--at", "9"], 3, "Error: [DELTA_VERSION_NOT_FOUND] Version 9 of "),
-        (["cat", "{t}", "--at", "noon"], 3, "Error: [DELTA_TIMESTAMP_INVALID] Invalid value 'noon' for option '--at'"),
+        (
+            ["cat", "{t}", "--at", "noon"],
+            3,
+            "Error: [DELTA_TIMESTAMP_INVALID] Invalid value 'noon' for option '--at': it must be a version from 0 or a "
+            "timestamp such as",
+        ),
         (
             ["cat", "{t}", "--where", "id >"],
             3,

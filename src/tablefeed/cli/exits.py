@@ -56,6 +56,8 @@ def plain_text(error: TablefeedError, flags: Mapping[str, str]) -> str:
         typed = {name: _flag(name, flags) for name in named}
         for name, flag in typed.items():
             error.reword(partial(_replaced, repr(name), repr(flag)))
+    if error.error_class == "DELTA_TIMESTAMP_INVALID":  # options that take a time take a version too
+        error.reword(partial(_replaced, "must be a timestamp", "must be a version from 0 or a timestamp"))
     text = str(error).replace("option mergeSchema=true, merge_schema=True in Python", "merge_schema=True")
     names = r"(?:the option )?\b\w+ \(([a-z_]+) in Python\)"
     text = re.sub(names, lambda found: flags.get(found[1], found[0]), text)
