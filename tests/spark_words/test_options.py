@@ -182,6 +182,7 @@ NO_STARTS = ["-1", "Latest", "LATEST", " 2", "", "x", "1.0", "922337203685477580
         ("stream write", "compression", ["lz4", ""], "compression"),
         ("stream write", "maxRecordsPerFile", ["many"], "maxRecordsPerFile"),
         ("stream write", "compactEvery", ["0"], "compactEvery"),
+        ("batch write of changes", "tombstoneGcThresholdInSeconds", ["x", "-1"], "a whole number of seconds from 0"),
     ],
 )
 def test_a_value_of_another_kind_is_refused_with_what_it_must_be(

@@ -140,9 +140,19 @@ def path_pattern(option: str, value: str) -> JavaRegex:
     return java_regex(value, option=option)
 
 
-def text(_option: str, value: str) -> str:
-    """Any text."""
-    return value
+def _text(doc: str) -> Parse:
+    """Gives the parser, described as `doc`, of texts that are read later."""
+
+    def parse(_option: str, value: str) -> str:
+        return value
+
+    parse.__doc__ = doc
+    return parse
+
+
+text = _text("Any text.")
+_time = _text("A timestamp such as '2024-01-31 12:00:00', or a date.")
+_predicate = _text("A predicate in Spark's SQL.")
 
 
 def location(option: str, value: str) -> str:
@@ -202,13 +212,13 @@ _TIME_ZONE = OptionSpec("timeZone", time_zone, doc="The time zone of a timestamp
 
 _STARTING_TIMESTAMP = OptionSpec(
     "startingTimestamp",
-    text,
-    doc="Start with the first commit at or after this time, a timestamp or a date. Not together with startingVersion.",
+    _time,
+    doc="Start with the first commit at or after this time. Not together with startingVersion.",
 )
 _ENDING_TIMESTAMP = OptionSpec(
     "endingTimestamp",
-    text,
-    doc="End with the last commit at or before this time, a timestamp or a date. Not together with endingVersion.",
+    _time,
+    doc="End with the last commit at or before this time. Not together with endingVersion.",
 )
 _BOUNDS_INCLUSIVE = (
     _switch(
@@ -277,7 +287,7 @@ _ROWS_AND_COLUMNS = (
     ),
     OptionSpec(
         "where",
-        text,
+        _predicate,
         doc="Deliver only rows for which this predicate is true, such as `day >= DATE'2026-01-01' AND kind <> 'test'`. "
         "Files that partition values and statistics rule out are not opened, but count towards the limits; offsets "
         "do not change. With readChangeFeed all files are opened, and each side of an update is tested separately. "
@@ -376,9 +386,7 @@ BATCH_READ: tuple[OptionSpec, ...] = (
         ),
         doc="Read the table as of this version.",
     ),
-    OptionSpec(
-        "timestampAsOf", moment, doc="Read the newest version committed at or before this time, a timestamp or a date."
-    ),
+    OptionSpec("timestampAsOf", moment, doc="Read the newest version committed at or before this time."),
     _TIME_ZONE,
     _TASKS,
     *_ROWS_AND_COLUMNS,
@@ -550,7 +558,7 @@ BATCH_WRITE: tuple[OptionSpec, ...] = (
     *_TXN,
     OptionSpec(
         "replaceWhere",
-        text,
+        _predicate,
         doc="Overwrite only the rows for which this predicate is true; it must be true for the written rows. The "
         "syntax is that of `where`, and it needs sqlglot too. If it names columns that are not partition columns, "
         "the driver takes these rows out of their files.",
@@ -588,11 +596,11 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
         doc="The system that the changes come from. `tablefeed`: `readChangeFeed`. `changes`: Spark's `changes()`. "
         "`debezium`: Debezium's events. It sets the options that are left out, so that only keys must be set.",
     ),
-    OptionSpec("applyAsDeletes", text, doc="SQL; an event for which it is true deletes its key."),
+    OptionSpec("applyAsDeletes", _predicate, doc="An event for which it is true deletes its key."),
     OptionSpec(
         "applyAsTruncates",
-        text,
-        doc="SQL; an event for which it is true deletes all older rows. A batch with such an event is in memory as a "
+        _predicate,
+        doc="An event for which it is true deletes all older rows. A batch with such an event is in memory as a "
         "whole, with all rows of the table. Only with storedAsScdType 1.",
     ),
     OptionSpec("columnList", columns, doc="The columns of the events that the table gets. Unset: all."),
@@ -628,7 +636,7 @@ ROW_CHANGES: tuple[OptionSpec, ...] = (
     _switch("mergeSchema", doc="Add the columns of the events that the table does not have."),
     OptionSpec(
         "tombstoneGcThresholdInSeconds",
-        _whole("a whole number of seconds", "0 or more", least=0),
+        _whole("A whole number from 0 to 2^63 - 1.", "a whole number of seconds from 0"),
         doc="The least time for which a delete is remembered, to ignore older events that come later. Unset: forever.",
     ),
     _ZONE_OF_VALUES,
