@@ -60,32 +60,41 @@ def append(
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Committed | AlreadyApplied:
-    """Commits the rows of `data` to the table at `url` in one version. Creates the table where there is none.
+    """Commits the rows of `data` to the table at `url` in one version. Creates the table if there is none.
 
     `data` is a pyarrow Table, RecordBatch or RecordBatchReader, an object with `__arrow_c_stream__`, or a non-empty
-    iterable of record batches; it is read once, batch by batch. `table_format` is the format of a new table, Delta by
-    default; if given, an existing table must have it. `index_as` says how an IndexTables table that is new or never had
-    rows indexes columns of strings: "string" (as one term; the default), "text", "json" or "ip". With `app_id` and
-    `txn_version` the rows are committed once: where the table records that application at that version or a later one,
-    nothing is written and AlreadyApplied is returned. For a later one, `txn_version_collision` decides whether that is
-    also a warning or, with "fail", a CommitError. Mode "overwrite" replaces all rows in the same version. With
-    `replace_where` it replaces the rows for which this predicate is true, which it must be for all rows of `data`. With
-    `partition_overwrite_mode` "dynamic" it replaces the partitions that `data` has rows for. `properties` are a new
-    table's. `cluster_by` are the columns, such as "id" and "place.city", by which other writers cluster a new table; an
-    existing one must have them.
+    iterable of record batches. It is read once, batch by batch.
 
-    Values are cast to the table's types as by Spark's store assignment: "ansi"; "strict", which allows only casts that
-    lose nothing; or "legacy", which wraps numbers and makes other values that do not fit null. `time_zone` is the zone
-    in which dates, timestamps without zone and texts are read as instants. `merge_schema` adds missing columns to the
-    table, and widens types where the table allows that. `overwrite_schema` gives an overwritten table the schema of
-    `data` and `partition_by`.
+    - `mode`: "append" adds the rows; "overwrite" replaces all rows of the table by them.
+    - `replace_where`: an overwrite replaces only the rows for which this predicate is true. It must be true for all
+      rows of `data`.
+    - `partition_overwrite_mode`: with "dynamic" an overwrite replaces only the partitions that `data` has rows for.
+    - `app_id` and `txn_version`: the rows are committed once. If the table already records that application at that
+      version or a later one, nothing is written, and AlreadyApplied is returned.
+    - `txn_version_collision`: what also happens if that is a later one. "skip": nothing; "warn": a warning; "fail": a
+      CommitError.
+    - `partition_by`: the partition columns of a new table. An existing table must have them.
+    - `cluster_by`: the columns, such as "id" and "place.city", by which other writers cluster a new table. An existing
+      table must have them.
+    - `table_format`: the format of a new table, by default "delta". An existing table must have it.
+    - `properties`: those of a new table.
+    - `index_as`: how an IndexTables table that is new, or never had rows, indexes columns of strings: "string" (as one
+      term; the default), "text", "json" or "ip".
+    - `merge_schema`: columns that the table lacks are added, and types are widened where the table allows that.
+    - `overwrite_schema`: an overwritten table gets the schema of `data`, and `partition_by`.
+    - `store_assignment`: how values are cast to the table's types, as in Spark. "ansi": a value that does not fit is
+      refused; "strict": only casts that lose nothing are allowed; "legacy": numbers are wrapped, and other values that
+      do not fit become null.
+    - `time_zone`: the zone in which dates, timestamps without zone and texts are read as instants.
+    - `compression`: the codec of data files: "snappy", "zstd", "gzip", "brotli", "lz4_raw" or "uncompressed"; None: the
+      table's.
+    - `max_records_per_file`: the most rows in a data file; None: any number.
+    - `user_metadata`: a text in the commit, shown by `Table.history`.
+    - `log_compaction_every`: a log compaction file is written after each so many commits; None: none.
+    - `checkpoint_part_size`: about how many actions a file of a checkpoint has; None: one file has all.
 
-    `compression` is the codec of data files: "snappy", "zstd", "gzip", "brotli", "lz4_raw" or "uncompressed"; None: the
-    table's. `max_records_per_file` is the most rows in a data file; None: any number. `user_metadata` is a text in the
-    commit, shown by `Table.history`. `log_compaction_every` and `checkpoint_part_size` are the writer options
-    logCompactionEvery (a log compaction file after each so many commits; None: none) and checkpointPartSize (about how
-    many actions a file of a checkpoint holds; None: one file holds all). Raises SchemaMismatchError, InvalidRowsError,
-    ConflictError, CommitUnknownError, NotExclusiveError, CommitError, OptionError, TableError.
+    Raises SchemaMismatchError, InvalidRowsError, ConflictError, CommitUnknownError, NotExclusiveError, CommitError,
+    OptionError, TableError.
     """
     kind = _kind(mode)
     merge = switch(merge_schema, argument="merge_schema")
