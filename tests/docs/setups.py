@@ -57,7 +57,9 @@ SETUPS = {
     "docs/index.md": Setup(code=ORDERS + "orders('/lake/orders')"),
     "docs/how-to/bad-rows.md": Setup(
         code=ORDERS
-        + "orders('/lake/orders')\norders('/lake/events')\nc = '/lake/_checkpoints/bad'\n"
+        + "orders('/lake/orders')\n"
+        + "rows = {'id': [7, 8], 'item': ['tea', 'cup'], 'price': ['1.5', '1,5']}\n"
+        + "tablefeed.append('/lake/events', pa.table(rows))\n"
         + "events = spark.readStream.format('tablefeed').load('/lake/events')"
     ),
     "docs/how-to/connect.md": Setup(
@@ -80,8 +82,10 @@ SETUPS = {
     ),
     "docs/how-to/migrating.md": Setup(
         code=ORDERS
-        + "orders('/lake/orders')\npath, checkpoint = '/lake/counts', '/lake/_checkpoints/counts'\n"
-        + "counts = spark.readStream.format('tablefeed').load('/lake/orders').groupBy('item').count()"
+        + "orders('/lake/orders')\norders('/lake/changed')\n"
+        + "path, checkpoint = '/lake/counts', '/lake/_checkpoints/counts'\n"
+        + "changed = spark.readStream.format('tablefeed').load('/lake/changed')\n"
+        + "counts = changed.groupBy('item').count()"
     ),
     "docs/how-to/replicate.md": Setup(
         code=ORDERS + "orders('/lake/orders', 3)",
@@ -92,17 +96,31 @@ SETUPS = {
     ),
     "docs/how-to/apply-changes.md": Setup(
         code=ORDERS
-        + "for name in ('orders', 'orders_copy', 'snapshots', 'snapshots_2'):\n    orders(f'/lake/{name}')\n"
+        + "for name in ('shop', 'snapshots', 'snapshots_2'):\n    orders(f'/lake/{name}')\n"
         + "rows = rows_of(1, 2)\n"
         + "events = pa.table({'id': [1], 'price': [3.0], 'ts': [2], 'op': ['u']})\n"
         + "tablefeed.append('/lake/order_events', events)\n"
         + "def next_snapshot(latest):\n"
-        + "    return None if latest else (spark.read.format('tablefeed').load('/lake/orders'), 1)\n",
+        + "    return None if latest else (spark.read.format('tablefeed').load('/lake/shop'), 1)\n",
         replaced={
             '"/lake/orders", (rows, 7)': '"/lake/snapshots", (rows, 7)',
             'next_snapshot, "/lake/orders"': 'next_snapshot, "/lake/snapshots_2"',
             '"/checkpoints/orders")\n    .start': '"/checkpoints/orders_2")\n    .start',
             "/checkpoints/": "/lake/_checkpoints/",
+        },
+    ),
+    "docs/how-to/change-sources.md": Setup(
+        code=ORDERS
+        + "orders('/lake/orders')\norders('/lake/orders_copy')\n"
+        + 'event = b\'{"op": "c", "after": {"id": 1, "item": "tea"}, "source": {}}\'\n'
+        + "kafka = {'key': [b'{\"id\": 1}'], 'value': [event], 'partition': [0], 'offset': [0]}\n"
+        + "tablefeed.append('/lake/kafka', pa.table(kafka))\n",
+        replaced={
+            """format("kafka")
+    .option("kafka.bootstrap.servers", "broker:9092")
+    .option("subscribe", "shop.public.orders")
+    .option("startingOffsets", "earliest")
+    .load()""": 'format("tablefeed").load("/lake/kafka")',
         },
     ),
     "docs/how-to/schema-changes.md": Setup(code=ORDERS + "orders('/lake/orders', 2)"),
@@ -127,7 +145,9 @@ def yesterday(url):
             'timestamp="2026-11-01 08:00:00")': 'timestamp=yesterday("/lake/orders"))',
         },
     ),
-    "docs/how-to/object-stores.md": Setup(),
+    "docs/how-to/object-stores.md": Setup(
+        replaced={"gs://lake/": "/lake/gs/", "abfss://container@account.dfs.core.windows.net/": "/lake/azure/"}
+    ),
 }
 """A page that is not here has no setup."""
 
