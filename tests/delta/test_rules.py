@@ -106,6 +106,14 @@ def test_a_declared_length_is_that_of_the_member_though_it_was_renamed(kind: Dat
     assert limit.path == ("c", limited)
 
 
+def test_a_member_that_was_dropped_has_no_length_any_more() -> None:
+    kind = _struct(b=_STRING)
+
+    (limit,) = _rules(_field("c", kind, declared="struct<a:varchar(3),b:char(2)>")).limits
+
+    assert (limit.path, limit.length) == (("c", "b"), 2)
+
+
 @pytest.mark.parametrize(
     ("field", "named"),
     [
@@ -126,7 +134,7 @@ def test_a_declared_length_is_that_of_the_member_though_it_was_renamed(kind: Dat
         ),
         *(
             (_field("c", kind, declared="struct<a:varchar(3),b:int>"), "the declared type of column c")
-            for kind in (_INT, _struct(b=_INT), _struct(x=_INT, b=_INT), _struct(a=_INT, b=_INT))
+            for kind in (_INT, _struct(x=_STRING), _struct(x=_INT, b=_INT), _struct(a=_INT, b=_INT))
         ),
         (
             _field("s", Array(Struct((_field("n", default="7"),)), contains_null=True)),

@@ -124,7 +124,7 @@ def _limits_within(declared: _Declared, kind: DataType | None, path: Path) -> It
     """The limits in `declared`, by the names in the column's own type `kind`. Raises ValueError where it has no text.
 
     Delta-Spark finds the members of a struct by their places: the declared type keeps the names that members had before
-    they were renamed.
+    they were renamed, and the members that were dropped.
     """
     if isinstance(declared, tuple):
         if kind != Primitive("string"):
@@ -135,9 +135,11 @@ def _limits_within(declared: _Declared, kind: DataType | None, path: Path) -> It
     found = {name: (name, inner) for name, inner in parts}
     if len(declared) == len(parts) and not declared.keys() <= found.keys():
         found = dict(zip(declared, parts, strict=True))
+    was_dropped = bool(found) and found.keys() <= declared.keys()
     for name, inside in declared.items():
         own, inner = found.get(name, (name, None))
-        yield from _limits_within(inside, inner, (*path, own))
+        if inner is not None or not was_dropped:
+            yield from _limits_within(inside, inner, (*path, own))
 
 
 class _DeclaredType:
