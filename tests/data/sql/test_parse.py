@@ -23,6 +23,11 @@ from tablefeed.data.sql.parse import parse
         "a LIKE 'x%' AND b NOT LIKE 'y'",
         "(a OR b) AND NOT (c OR d)",
         "a > 1 IS TRUE",
+        "a <=> b = c",
+        "a > b <=> c",
+        "a <=> (b > c)",
+        "a <=> b IS NULL",
+        "a IS NOT DISTINCT FROM b AND c",
     ],
 )
 def test_operators_that_bind_as_in_spark_need_no_parentheses(text: str) -> None:
@@ -35,6 +40,11 @@ def test_operators_that_bind_as_in_spark_need_no_parentheses(text: str) -> None:
         "a || b + 1",  # Spark: (a || b) + 1
         "a = b < c",  # Spark: (a = b) < c
         "a < b = c <> d > e",
+        "a <=> b > c",  # Spark: (a <=> b) > c
+        "a <=> b IN (c)",
+        "a <=> b LIKE 'x'",
+        "a <=> b BETWEEN c AND d",
+        "a IS NOT DISTINCT FROM b <=> c",  # Spark: a IS NOT DISTINCT FROM (b <=> c)
     ],
 )
 def test_operators_that_sqlglot_binds_otherwise_are_refused_until_there_are_parentheses(text: str) -> None:

@@ -9,7 +9,7 @@ would parse differently is refused; parentheses make it unambiguous.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tablefeed.data.oldest import why_too_old
@@ -48,7 +48,9 @@ def parse(text: str) -> exp.Expr:
         raise NotExactError(text, part=unread[0], reason="it is not evaluated here: write it differently")
     if len(found) != 1 or found[0] is None:
         raise NotExactError(text, part=text, reason="it is not one expression")
-    _check_binding(found[0], text)
+    # One node stands for `<=>` and for IS NOT DISTINCT FROM, which in Spark also binds the comparisons on its right.
+    has_distinct = any(word.upper() == "DISTINCT" for word in words)
+    _check_binding(found[0], text, {**_LEVELS, "nullsafeeq": _PREDICATE} if has_distinct else _LEVELS)
     tree: exp.Expr = found[0]
     return tree
 
@@ -77,6 +79,10 @@ def _parser() -> Any:  # Any: a class of sqlglot's, made where sqlglot is there
             TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
         }
 
+        def _parse_paren(self) -> Any:  # Any: as above
+            node = super()._parse_paren()
+            return _marked(node) if isinstance(node, exp.Paren) else node
+
     return _NamesOnly
 
 
@@ -86,7 +92,8 @@ def _marked(node: exp.Expr) -> exp.Expr:
 
 
 WRITTEN = "written"
-"""Marks a cast that the text contains: sqlglot also turns the literals 5L and 1.5BD into casts."""
+"""Marks a cast, or parentheses, that the text contains: sqlglot also makes casts of the literals 5L and 1.5BD, and puts
+parentheses around parts that it binds."""
 
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(9)
 
@@ -107,14 +114,21 @@ _LEVELS = {
 """The precedence of each operator in Spark's SqlBaseParser; other nodes need no parentheses."""
 
 
-def _check_binding(node: exp.Expr, text: str) -> None:
-    level = _LEVELS.get(node.key, _PRIMARY)
+def _check_binding(node: exp.Expr, text: str, levels: Mapping[str, int]) -> None:
+    level = levels.get(node.key, _PRIMARY)
     for child, least in _operands(node, level):
-        if _LEVELS.get(child.key, _PRIMARY) < least:
+        if levels.get(_as_written(child).key, _PRIMARY) < least:
             reason = "Spark may bind its parts in another order: put parentheses around them"
             raise NotExactError(text, part=node.sql("spark"), reason=reason)
     for child in node.iter_expressions():
-        _check_binding(child, text)
+        _check_binding(child, text, levels)
+
+
+def _as_written(node: exp.Expr) -> exp.Expr:
+    """The node without parentheses that the text does not have."""
+    while node.key == "paren" and WRITTEN not in node.meta:
+        node = node.this
+    return node
 
 
 def _operands(node: exp.Expr, level: int) -> Iterator[tuple[exp.Expr, int]]:
