@@ -155,6 +155,10 @@ def test_an_expression_that_nests_too_deep_is_refused() -> None:
         ("greatest(t, '2024-01-01') = t", "does not compare a text with timestamp"),
         ("least(Id, '1') = 1", "does not compare a text with bigint"),
         ("isnan(s = 'a')", "boolean is no number"),
+        ("INT '5' = Id", "use CAST"),
+        ("DECIMAL 'x' = Id", "no number"),
+        (". 0.1F = Id", "no number"),
+        ("s NOT LIKE 0.1F ('%a%')", "datatype"),  # which sqlglot cannot write as SQL
     ],
 )
 def test_what_is_not_evaluated_is_refused_by_its_name_before_a_row_is_seen(text: str, named: str) -> None:

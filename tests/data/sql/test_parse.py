@@ -65,7 +65,19 @@ def test_a_backslash_is_refused_which_spark_reads_by_a_setting() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a = ", "a; b", "SELECT 1", "a,", "'open", "a = b AS c", "a BETWEEN b = c AND d", "(" * 400 + "a" + ")" * 400],
+    [
+        "",
+        "+",
+        "a AND +",
+        "a = ",
+        "a; b",
+        "SELECT 1",
+        "a,",
+        "'open",
+        "a = b AS c",
+        "a BETWEEN b = c AND d",
+        "(" * 400 + "a" + ")" * 400,
+    ],
 )
 def test_what_is_no_expression_is_refused(text: str) -> None:
     with pytest.raises(NotExactError):

@@ -207,6 +207,7 @@ def test_of_any_type_it_can_be_asked_whether_it_is_null() -> None:
         ("+a = '1'", pa.string(), "has a plus sign"),  # Spark: true for 1.0
         ("a LIKE 'x%'", pa.string(), "has a LIKE 'x%'"),
         ("length(a) = 1", pa.string(), "LENGTH(a)"),
+        ("REGEXP_REPLACE(a, \"x\" 'b')", pa.string(), "has regexpreplace"),  # which sqlglot cannot write as SQL
         ("a = 'x''y'", pa.string(), "where something else is expected"),
         ("a = 'x\\'", pa.string(), "has a backslash"),
         ("a = 1L", pa.int64(), "where something else is expected"),

@@ -9,6 +9,7 @@ from decimal import Decimal as Number
 from typing import TYPE_CHECKING
 
 from tablefeed.data.sql import kinds
+from tablefeed.data.sql.parse import as_sql
 from tablefeed.data.sql.terms import Scope, Term, text_sql
 from tablefeed.model.schema import DataType, Decimal
 from tablefeed.model.spark_texts import read_double, read_float
@@ -23,14 +24,15 @@ def text_or_number(scope: Scope, node: exp.Expr) -> Term:
         return number(scope, str(node.this))
     value = str(node.this)
     if "\0" in value:
-        raise scope.refuse(str(node.sql("spark")), "a text with a NUL character is not evaluated here")
+        raise scope.refuse(as_sql(node), "a text with a NUL character is not evaluated here")
     if "'" in value:
-        raise scope.refuse(str(node.sql("spark")), "Spark reads a quote within a text by a session setting")
+        raise scope.refuse(as_sql(node), "Spark reads a quote within a text by a session setting")
     return Term(type=kinds.STRING, sql=text_sql(value), literal=value)
 
 
 def floating(scope: Scope, text: str, kind: DataType) -> Term:
     """A number that is a double or float by its exponent or suffix, from its digits with its minus sign: -0.0D."""
+    checked_number(scope, text)
     value = (read_double if kind == kinds.DOUBLE else read_float)(text)
     if math.isinf(value):
         raise scope.refuse(text, f"it is above every {kinds.spelt(kind)}")
@@ -40,12 +42,17 @@ def floating(scope: Scope, text: str, kind: DataType) -> Term:
 _NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]+)?")
 
 
+def checked_number(scope: Scope, text: str) -> re.Match[str]:
+    """The parts of a number. Raises NotExactError for a text that is none, or too long."""
+    found = _NUMBER.fullmatch(text)
+    if found is None or len(text) > 2 * kinds.MOST_DIGITS:
+        raise scope.refuse(text, "it is no number that is read here")
+    return found
+
+
 def number(scope: Scope, text: str) -> Term:
     """A number from its digits with its minus sign: the least bigint has no positive counterpart."""
-    spelt_right = _NUMBER.fullmatch(text)
-    if spelt_right is None or len(text) > 2 * kinds.MOST_DIGITS:
-        raise scope.refuse(text, "it is no number that is read here")
-    if spelt_right["exponent"]:
+    if checked_number(scope, text)["exponent"]:
         return floating(scope, text, kinds.DOUBLE)
     if "." in text:
         return _decimal(scope, Number(text))
@@ -86,4 +93,4 @@ def named_type(scope: Scope, node: exp.Expr) -> DataType:
             return Decimal(precision, scale)
     if name in _TYPES and not parameters:
         return _TYPES[name]
-    raise scope.refuse(str(node.sql("spark")), "this type is not evaluated here")
+    raise scope.refuse(as_sql(node), "this type is not evaluated here")

@@ -55,6 +55,16 @@ def parse(text: str) -> exp.Expr:
     return tree
 
 
+def as_sql(node: exp.Expr) -> str:
+    """The SQL of a node for an error; the name of its kind where sqlglot cannot write it again."""
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return str(node.sql("spark"))
+    except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return str(node.key)
+
+
 _UNREAD_WORDS = frozenset({"::", "CHAR", "VARCHAR", "CHARACTER", "COLLATE"})
 """Casts that `CAST` says as well, and types with lengths, which sqlglot drops."""
 
@@ -76,7 +86,9 @@ def _parser() -> Any:  # Any: a class of sqlglot's, made where sqlglot is there
         NO_PAREN_FUNCTIONS: dict[object, object] = {}  # noqa: RUF012
         UNARY_PARSERS = {  # noqa: RUF012
             **base.UNARY_PARSERS,
-            TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
+            TokenType.PLUS: lambda self: exp.Anonymous(
+                this="positive", expressions=[self._parse_unary() or self.raise_error("A plus has no operand")]
+            ),
         }
 
         def _parse_paren(self) -> Any:  # Any: as above
@@ -119,7 +131,7 @@ def _check_binding(node: exp.Expr, text: str, levels: Mapping[str, int]) -> None
     for child, least in _operands(node, level):
         if levels.get(_as_written(child).key, _PRIMARY) < least:
             reason = "Spark may bind its parts in another order: put parentheses around them"
-            raise NotExactError(text, part=node.sql("spark"), reason=reason)
+            raise NotExactError(text, part=as_sql(node), reason=reason)
     for child in node.iter_expressions():
         _check_binding(child, text, levels)
 

@@ -12,8 +12,8 @@ from tablefeed.data.sql import functions, kinds, operators
 from tablefeed.data.sql.calls import Call, Maker
 from tablefeed.data.sql.casts import cast
 from tablefeed.data.sql.kinds import BOOLEAN, VOID, spelt
-from tablefeed.data.sql.literals import floating, named_type, number, text_or_number
-from tablefeed.data.sql.parse import WRITTEN
+from tablefeed.data.sql.literals import checked_number, floating, named_type, number, text_or_number
+from tablefeed.data.sql.parse import WRITTEN, as_sql
 from tablefeed.data.sql.terms import Scope, Term, loose, text_sql
 from tablefeed.data.sql.text_functions import like, rlike
 from tablefeed.model.schema import DataType, Decimal, Field, Struct
@@ -48,7 +48,7 @@ def _call(scope: Scope, node: exp.Expr, arguments: Sequence[exp.Expr]) -> Call:
 
 
 def _said(node: exp.Expr) -> str:
-    return str(node.sql("spark"))
+    return as_sql(node)
 
 
 def _unknown(scope: Scope, node: exp.Expr) -> Exception:
@@ -123,6 +123,9 @@ def _cast(scope: Scope, node: exp.Expr) -> Term:
     if WRITTEN in node.meta:
         term = cast(scope, translate(scope, node.this), kind)
         return term if isinstance(term.literal, str) else replace(term, literal=None)
+    quoted = isinstance(node.this, exp.Literal) and node.this.is_string
+    if quoted and kind not in kinds.TIMES and not isinstance(kind, Decimal):  # 1.5BD has quotes in the tree
+        raise scope.refuse(_said(node), f"Spark has no literals of {spelt(kind)} in quotes: use CAST")
     if isinstance(node.this, exp.Literal) and kinds.is_numeric(kind):
         return _suffixed(scope, str(node.this.this), kind)
     return cast(scope, translate(scope, node.this), kind)
@@ -133,6 +136,7 @@ def _suffixed(scope: Scope, text: str, kind: DataType) -> Term:
     if kind in kinds.FLOATING:
         return floating(scope, text, kind)
     if isinstance(kind, Decimal):
+        checked_number(scope, text)
         term = Term(type=kinds.STRING, sql=text_sql(text), literal=text)
         return replace(cast(scope, term, kind), literal=Number(text))
     return cast(scope, number(scope, text), kind)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.data.oldest import why_too_old
 from tablefeed.data.predicate import FLIPPED, And, Column, Constant, IsNull, Not, Or, Predicate, RowFilter, filter_by
+from tablefeed.data.sql.parse import as_sql
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import IllegalOptionError, UnsupportedOptionError, naming
@@ -219,10 +220,10 @@ class _Reading:
         """Refuses a node with other parts than those that are read, such as SYMMETRIC or a subquery of IN."""
         odd = [name for name, part in node.args.items() if part and name not in _PARTS]
         if odd:
-            raise self.refuse(f"has {odd[0].upper()} in {node.sql('spark'):.60}")
+            raise self.refuse(f"has {odd[0].upper()} in {as_sql(node):.60}")
 
     def _unknown(self, node: exp.Expr) -> IllegalOptionError:
-        return self.refuse(f"has {node.sql('spark'):.60} where something else is expected")
+        return self.refuse(f"has {as_sql(node):.60} where something else is expected")
 
 
 _COMPARISONS = {
