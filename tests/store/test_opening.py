@@ -283,6 +283,29 @@ def test_a_part_of_an_option_that_is_a_credential_is_hidden_too(name: str, value
     assert {value, part} <= set(secrets({name: value}))
 
 
+def test_a_credential_is_hidden_as_a_url_spells_it() -> None:
+    assert secrets({"token": "a/b+c"}) == ("a%2Fb%2Bc", "a/b+c")
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "said"),
+    [
+        ("s3://", {}, r"s3:// names no bucket or container. Write it after the scheme: s3://BUCKET/FOLDER\."),
+        ("gs:///t", {}, "names no bucket or container"),
+        ("az://c/t", {}, r"abfs://c/t names no storage account\. Write abfss://CONTAINER@ACCOUNT"),
+        ("gs://b/t", {"token": "/nowhere/account.json"}, "/nowhere/account.json, which is not on this machine"),
+    ],
+)
+def test_what_a_cloud_needs_is_named_before_its_client_asks_for_it(
+    url: str, given: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_CONNECTION_STRING"):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(StoreConfigError, match=said):
+        open_store(url, given)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,3 +122,16 @@ def test_credentials_in_a_file_that_have_expired_are_read_from_it_again(
     assert store.put_if_absent("log/0.json", b"ours")
     assert store.read("log/0.json") == b"ours"
     assert "Credential=NEW/" in gateway.signed[-1]
+
+
+def test_absent_credentials_are_an_error_that_says_where_to_give_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    store = open_store("s3://b/absent", {"aws_endpoint_url": "http://127.0.0.1:9"})
+
+    with pytest.raises(StoreError, match=r"Unable to locate credentials\. Give .* aws_access_key_id and aws_secret"):
+        store.read("log/0.json")

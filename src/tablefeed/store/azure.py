@@ -41,6 +41,10 @@ class AzureStore(ObjectStore):
     """Implements `ObjectStore` below the URL `abfs://container@account...`; `filesystem` is adlfs's."""
 
     condition = "If-None-Match: *"
+    credentials = (
+        "the storage options account_key, sas_token, or tenant_id with client_id and client_secret; or the identity of "
+        "the machine or of `az login`"
+    )
     tries = 10  # with waits of about 25 s in all
 
     def __init__(self, filesystem: Any, location: str, **options: Any) -> None:  # Any: as FsspecStore

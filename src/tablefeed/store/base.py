@@ -315,8 +315,8 @@ def _cut_off(store: Store, path: str) -> StoreError:
     return StoreError(f"Only the beginning of {path} at {store.url} was read.", url=store.url)
 
 
-def failed(operation: str, name: str, error: Exception, *, url: str) -> StoreError:
-    """Gives the StoreError for a foreign `error`, to be raised from it."""
+def failed(operation: str, name: str, error: Exception, *, url: str, remedy: str = "") -> StoreError:
+    """Gives the StoreError for a foreign `error`, to be raised from it. `remedy` says what to do, if that is known."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
     text = reason.partition("\n")[0].rstrip(".")  # Azure's errors continue with the whole answer
-    return StoreError(f"Could not {operation} {name or 'the root'} at {url}: {text}.", url=url)
+    return StoreError(f"Could not {operation} {name or 'the root'} at {url}: {text}. {remedy}".rstrip(), url=url)

@@ -25,6 +25,7 @@ class GcsStore(ObjectStore):
     """Implements `ObjectStore` below the URL `gs://bucket/...`; `filesystem` is the core class of gcsfs."""
 
     condition = "ifGenerationMatch=0"
+    credentials = "the storage option token, GOOGLE_APPLICATION_CREDENTIALS, or the service account of the machine"
     tries = 10  # with waits of about 25 s in all
 
     def _page(self, prefix: str, start: str, following: Any) -> Page:

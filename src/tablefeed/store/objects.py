@@ -49,6 +49,20 @@ micro-batches are not larger, so one request reads them whole."""
 
 _READING = ("look at", "read", "open", "copy")
 
+_UNSIGNED = (
+    *("NoCredentialsError", "PartialCredentialsError"),  # botocore
+    *("DefaultCredentialsError", "RefreshError"),  # google.auth
+    "ClientAuthenticationError",  # azure.core
+)
+"""The clients' errors for credentials that are absent or refused."""
+
+_UNREACHED = (
+    *("EndpointConnectionError", "ConnectTimeoutError"),  # botocore
+    *("ClientConnectorError", "ClientConnectorDNSError"),  # aiohttp
+    "ServiceRequestError",  # azure.core
+)
+"""The clients' errors for a server that cannot be reached."""
+
 _exclusive: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """The buckets that passed the test in this process, by file system. Each set of options has its own file system."""
 
@@ -78,6 +92,9 @@ class ObjectStore(FsspecStore):
 
     condition: ClassVar[str]
     """The condition of a put that creates, as an error names it."""
+
+    credentials: ClassVar[str]
+    """Where a user gives credentials, as an error names it."""
 
     tries: ClassVar[int]
     """The most times that one request is sent here; the cloud's own client may repeat it besides."""
@@ -122,6 +139,14 @@ class ObjectStore(FsspecStore):
 
     def _renew(self) -> None:
         """Makes the client get its credentials again from their source."""
+
+    def _remedy(self, error: Exception) -> str:
+        status = str(getattr(error, "status_code", getattr(error, "code", "")))
+        if isinstance(error, PermissionError) or type(error).__name__ in _UNSIGNED or status in ("401", "403"):
+            return f"Give credentials that allow it: {self.credentials}."
+        if type(error).__name__ in _UNREACHED:
+            return "Check the network, and the server that the URL, the storage options or the environment name."
+        return ""
 
     def _open(self, name: str) -> Any:
         try:
@@ -296,7 +321,7 @@ class ObjectStore(FsspecStore):
             if operation in _READING or error.name != name:
                 raise
             gone = FileNotFoundError(f"there is no bucket or container {self._bucket}")
-            raise failed(operation, name, gone, url=self.url) from error
+            raise failed(operation, name, gone, url=self.url, remedy="Create it, or correct the URL.") from error
 
     @contextlib.contextmanager
     def _uploaded(self, name: str, *, may_exist: bool = False) -> Iterator[Any]:  # Any: an _Upload, used as a file

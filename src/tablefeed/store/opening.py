@@ -6,6 +6,7 @@ import functools
 import importlib
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -91,9 +92,38 @@ def _remote_kind(scheme: str) -> type[FsspecStore]:
     return kind
 
 
+def _refuse_incomplete(address: Address, arguments: Mapping[str, object], *, url: str) -> None:
+    """Raises StoreConfigError where a cloud's client would answer in words of its own."""
+    bucket, token = address.location.partition("://")[2].partition("/")[0], arguments.get("token")
+    if address.scheme in _KINDS and not bucket:
+        text = (
+            f"The URL {url} names no bucket or container. Write it after the scheme: {address.scheme}://BUCKET/FOLDER."
+        )
+        raise StoreConfigError(text, url=url)
+    is_known = any(arguments.get(name) or os.environ.get(f"AZURE_STORAGE_{name.upper()}") for name in _ACCOUNT)
+    if address.scheme == "abfs" and "@" not in bucket and not is_known:
+        raise StoreConfigError(
+            f"The URL {url} names no storage account. Write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER, or "
+            "set the storage option account_name.",
+            url=url,
+        )
+    if address.scheme == "gs" and isinstance(token, str) and token.endswith(".json") and not Path(token).is_file():
+        # gcsfs would take it for an access token, and send it to Google.
+        raise StoreConfigError(
+            f"The credentials for {url} are the file {token}, which is not on this machine. Correct its path, or leave "
+            "it out to use the default credentials of Google.",
+            url=url,
+        )
+
+
+_ACCOUNT = ("account_name", "connection_string")
+"""The options of adlfs that name a storage account."""
+
+
 def _filesystem(address: Address, given: Mapping[str, str], hidden: tuple[str, ...]) -> Any:  # Any: fsspec has no types
     url = shown(address.location)
     arguments = options.for_fsspec(address.scheme, given, url=url)
+    _refuse_incomplete(address, arguments, url=url)
     # Imported here: the import is slow, and a local table does not need it.
     import fsspec
 

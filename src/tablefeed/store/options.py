@@ -11,7 +11,7 @@ import json
 import re
 import traceback
 from collections.abc import Iterable, Mapping
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from tablefeed.errors import StoreConfigError
 
@@ -91,11 +91,15 @@ def for_fsspec(scheme: str, options: Mapping[str, object], *, url: str) -> dict[
 
 
 def secrets(options: Mapping[str, object]) -> tuple[str, ...]:
-    """Gives the values that no text may show, longest first, with the secret parts of connection strings and JSON."""
+    """Gives the values that no text may show, longest first, with the secret parts of connection strings and JSON.
+
+    Each is there as in a URL too.
+    """
     texts = {name: value for name, value in options.items() if isinstance(value, str) and value}
     wholes = {value for name, value in texts.items() if any(word in name.lower() for word in _SECRET_WORDS)}
     parts = {part for value in texts.values() for part in _SECRET_PART.findall(value)}
-    found = {*wholes, *parts, *map(unquote, parts)}
+    plain = {*wholes, *parts, *map(unquote, parts)}
+    found = {*plain, *(quote(each, safe="") for each in plain)}
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 

@@ -124,6 +124,10 @@ class FsspecStore:
     def _open(self, name: str) -> Any:
         return self._fs.open(self._path(name), "rb")
 
+    def _remedy(self, error: Exception) -> str:  # noqa: ARG002 - object stores know their errors
+        """Says what the user can do about `error`; empty where that is not known."""
+        return ""
+
     def _refused(self, *_: Any, **__: Any) -> Any:  # Any: ObjectStore overrides it as each of the methods below
         """Raises NotExclusiveError: no name can be written or deleted."""
         raise NotExclusiveError(
@@ -187,7 +191,8 @@ class FsspecStore:
         except _ABSENT as error:
             raise ObjectNotFoundError(url=self.url, name=name) from shown_cause(error, self._hidden)
         except Exception as error:  # noqa: BLE001 - whatever a file system raises
-            text = masked(failed(operation, name, error, url=self.url).message, self._hidden)
+            remedy = self._remedy(error)
+            text = masked(failed(operation, name, error, url=self.url, remedy=remedy).message, self._hidden)
             raise StoreError(text, url=self.url) from shown_cause(error, self._hidden)
 
 

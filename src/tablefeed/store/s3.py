@@ -31,6 +31,7 @@ class S3Store(ObjectStore):
     """Implements `ObjectStore` below the URL `s3://bucket/...`; `filesystem` is s3fs's, which repeats lost requests."""
 
     condition = "If-None-Match: *"
+    credentials = "the storage options aws_access_key_id and aws_secret_access_key, or AWS's variables, files and roles"
     tries = 6  # for conflicts, with waits of about 1.5 s in all; s3fs repeats other requests itself
 
     def _page(self, prefix: str, start: str, following: Any) -> Page:
