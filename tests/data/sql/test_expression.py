@@ -156,6 +156,8 @@ def test_an_expression_that_nests_too_deep_is_refused() -> None:
         ("least(Id, '1') = 1", "does not compare a text with bigint"),
         ("isnan(s = 'a')", "boolean is no number"),
         ("INT '5' = Id", "use CAST"),
+        ("3.4028235E38F > Id", "above every float"),
+        ("1.79769313486231571e308 > Id", "above every double"),
         ("DECIMAL 'x' = Id", "no number"),
         (". 0.1F = Id", "no number"),
         ("s NOT LIKE 0.1F ('%a%')", "datatype"),  # which sqlglot cannot write as SQL

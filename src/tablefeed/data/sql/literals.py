@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal as Number
@@ -34,10 +33,15 @@ def floating(scope: Scope, text: str, kind: DataType) -> Term:
     """A number that is a double or float by its exponent or suffix, from its digits with its minus sign: -0.0D."""
     checked_number(scope, text)
     value = (read_double if kind == kinds.DOUBLE else read_float)(text)
-    if math.isinf(value):
+    if abs(Number(text)) > _LARGEST[kind]:  # though the nearest one may be the largest
         raise scope.refuse(text, f"it is above every {kinds.spelt(kind)}")
     return Term(type=kind, sql=f"'{value!r}'::{kinds.duck(kind)}")
 
+
+_LARGEST: Mapping[DataType, Number] = {
+    kinds.FLOAT: Number("3.4028234663852886E+38"),
+    kinds.DOUBLE: Number("1.7976931348623157E+308"),
+}
 
 _NUMBER = re.compile(r"-?(?:[0-9]+(?P<point>\.[0-9]*)?|\.[0-9]+)(?P<exponent>[eE][+-]?[0-9]+)?")
 
