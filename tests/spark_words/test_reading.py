@@ -19,7 +19,7 @@ from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
 from tablefeed.spark.analysis import spark_schema
 from tablefeed.spark.at_load import analyse
-from tablefeed.spark.batch import change_bounds
+from tablefeed.spark.batch import BatchReader, change_bounds
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.source import StreamReader
 from tablefeed.spark.stream_planner import source_options
@@ -47,6 +47,28 @@ def test_a_batch_read_of_changes_takes_a_version_or_a_time_for_each_end(
 ) -> None:
     with pytest.raises(ConflictingOptionsError, match=rf"^\[{error_class}\]"):
         change_bounds(parse_options({"readChangeFeed": "true", **given}, "read of changes"))
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"startingVersion": "1", "endingVersion": "0"}, "endingVersion"),
+        ({"startingTimestamp": "soon"}, "startingTimestamp"),
+        ({"startingVersion": "0", "endingTimestamp": "soon"}, "endingTimestamp"),
+    ],
+)
+def test_a_batch_read_of_changes_names_the_option_that_is_wrong(
+    tmp_path: Path, given: dict[str, str], option: str
+) -> None:
+    for row in (1, 2):
+        tablefeed.append(tmp_path, pa.table({"id": [row]}), properties={"delta.enableChangeDataFeed": "true"})
+    read = {"path": str(tmp_path), "readChangeFeed": "true", **given}
+    analysis = analyse(read)
+
+    with pytest.raises(IllegalOptionError, match=f"for option '{option}'") as caught:
+        BatchReader(read, spark_schema(analysis), analysis).partitions()
+
+    assert caught.value.option == option
 
 
 def test_an_end_by_version_and_by_time_is_refused() -> None:

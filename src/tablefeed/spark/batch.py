@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, UnsupportedOptionError
 from tablefeed.feed.api.changes import change_tasks
 from tablefeed.feed.arguments import Bound
-from tablefeed.spark.options import bounds_of, parse_options, schema_given, table_path
+from tablefeed.spark.options import bounds_of, named_as_options, parse_options, schema_given, table_path
 from tablefeed.spark.parsed_options import ParsedOptions
 from tablefeed.spark.partition import read_partition
 from tablefeed.spark.release import RELEASE
@@ -62,7 +62,8 @@ class BatchReader(Begins, DataSourceReader):
             tasks = snapshot_tasks(self._path, **chosen)
         else:
             start, end = self._bounds
-            tasks = change_tasks(self._path, start=start, end=end, **chosen)
+            with named_as_options():
+                tasks = change_tasks(self._path, start=start, end=end, **chosen)
         return [InputPartition((RELEASE, task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -219,16 +219,20 @@ def arguments_of(parsed: ParsedOptions) -> dict[str, object]:
 
 @contextmanager
 def named_as_options() -> Iterator[None]:
-    """Names in errors of the block the options, where they name arguments of `apply_changes` (`sequence_by`)."""
+    """Names in errors of the block the options, where they name arguments of the Python API (`sequence_by`)."""
     try:
         yield
     except TablefeedError as error:
-        error.reword(lambda text: _ARGUMENT.sub(lambda found: _ARGUMENTS[found[0]], text))
+        error.reword(lambda text: _ARGUMENT.sub(lambda found: _OPTIONS[found[0]], text))
         raise
 
 
 _ARGUMENTS = {re.sub("([A-Z])", r"_\1", spec.name).lower(): spec.name for spec in ROW_CHANGES}
-_ARGUMENT = re.compile(rf"\b({'|'.join(_ARGUMENTS)})\b")
+_BOUNDS = {
+    f"{side}_{what.lower()}": f"{side}ing{what}" for side in ("start", "end") for what in ("Version", "Timestamp")
+}
+_OPTIONS = {**_ARGUMENTS, **_BOUNDS}
+_ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})\b")
 
 
 def _names(direction: str) -> tuple[str, ...]:
