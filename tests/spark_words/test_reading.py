@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 import tablefeed
 from support.logs import a_log, col, meta, protocol
-from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, OptionError
+from tablefeed.errors import ConflictingOptionsError, IllegalOptionError, OptionError, TableNotFoundError
 from tablefeed.feed.arguments import Bound
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.plan import Limits
@@ -158,3 +158,12 @@ def test_a_time_zone_is_that_of_a_start_and_of_a_version_that_is_read(tmp_path: 
     assert str(options(startingTimestamp="2024-01-01", timeZone="Europe/Berlin").start.time_zone) == "Europe/Berlin"
     with pytest.raises(IllegalOptionError, match="time zone"):
         analyse({**midnight, "timezone": "Berlin"})
+
+
+def test_the_path_of_a_partition_is_answered_with_the_table() -> None:
+    with pytest.raises(
+        TableNotFoundError, match=r"If it is a partition \(a=1, b=2\), load the table, /lake/t, and filt"
+    ):
+        analyse({"path": "/lake/t/a=1/b=2/"})
+    with pytest.raises(TableNotFoundError, match=r"after its first commit\.$"):
+        analyse({"path": "/lake/a=1/t"})

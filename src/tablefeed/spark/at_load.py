@@ -36,7 +36,8 @@ def analyse(options: Mapping[str, str]) -> Analysis:
     except TableNotFoundError as error:
         refuse_time_travel({}, path)
         # Delta-Spark's stream says this of a path without a table; a text that names both serves both.
-        raise TableNotFoundError(error.message, url=error.url, error_class="DELTA_SCHEMA_NOT_SET") from error
+        text = f"{error.message}{_of_a_partition(error.url)}"
+        raise TableNotFoundError(text, url=error.url, error_class="DELTA_SCHEMA_NOT_SET") from error
     if not table.schema.names:
         raise SchemaMismatchError(
             f"The table {table.url} has no columns yet. Give it a schema before it is read.",
@@ -62,6 +63,17 @@ def analyse(options: Mapping[str, str]) -> Analysis:
         columns=None if parsed["columns"] is None else _chosen(parsed["columns"], names),
         tracked=tracked is not None,
     )
+
+
+def _of_a_partition(url: str) -> str:
+    """The hint for a url such as `/orders/day=2026-01-01`, which Delta-Spark takes for a filter; empty for others."""
+    table, values = url.rstrip("/"), list[str]()
+    while "=" in table.rpartition("/")[2]:
+        table, _, value = table.rpartition("/")
+        values.insert(0, value)
+    if not (table and values):
+        return ""
+    return f" If it is a partition ({', '.join(values)}), load the table, {table}, and filter its rows."
 
 
 def _tracked(path: str, parsed: ParsedOptions) -> str | None:
