@@ -372,6 +372,7 @@ def test_a_value_that_does_not_fit_is_named_by_its_path() -> None:
         stored([{"tags": ["x"]}], found, wanted)
     assert caught.value.column[0] == "tags"
     assert caught.value.value == "x"
+    assert "the value 'x'" in str(caught.value)
 
 
 def test_values_that_no_row_has_are_not_cast() -> None:

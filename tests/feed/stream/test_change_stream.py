@@ -11,7 +11,7 @@ import pytest
 
 import tablefeed
 from support.checkpoints import classic_name, put_checkpoint
-from support.logs import LONG_ID, a_source, add, at, info, metadata, protocol
+from support.logs import LONG_ID, a_source, add, at, info, metadata, protocol, remove
 from support.recorded import VECTORS, cdc, data_file, log, recorded, removed, vector
 from tablefeed.errors import ChangeDataError, SchemaChangedError
 from tablefeed.feed.changes.java_regex import java_regex
@@ -96,6 +96,15 @@ def test_each_batch_has_the_rows_between_its_offsets_and_none_twice(orders: Path
     assert read(source, at(0), first) == [(1, "insert", 0)]
     assert read(source, first, second) == [(2, "insert", 0), (2, "update_preimage", 1), (20, "update_postimage", 1)]
     assert read(source, second, third) == [(1, "delete", 2)]
+
+
+def test_the_lag_of_a_stream_of_changes_counts_files_of_changes_and_removed_files(orders: Path) -> None:
+    log(orders, v3=[remove("new.parquet")])  # of which the log has no size
+    source = changes_of(orders, starting_version=0)
+
+    lag = source.lag(source.latest(at(0), Limits(files=1)), now_ms=0)
+
+    assert (lag.versions_behind, lag.files_outstanding, lag.bytes_outstanding) == (4, 4, 10 + 1 + 1)
 
 
 @pytest.mark.parametrize("start", [at(1, 1), at(2)], ids=["the commit's last file", "the next version"])
