@@ -53,8 +53,13 @@ def feed(path: Path, *commits: list[Event]) -> Path:
 def run(session: SparkSession, source: Path, target: str, checkpoint: Path, **more: Any) -> str:
     """Applies all that is there, one commit of the source a batch; gives the query's id."""
     stream = session.readStream.format("tablefeed").option("maxFilesPerTrigger", 1).load(str(source))
+    return applied(stream, target, checkpoint, **{**ARGUMENTS, **more})
+
+
+def applied(stream: DataFrame, target: str, checkpoint: Path, **arguments: Any) -> str:
+    """Applies all that a stream has now; gives the query's id."""
     query = tablefeed.spark.apply_changes(
-        stream, target, **{**ARGUMENTS, **more}, checkpoint_location=str(checkpoint), trigger={"availableNow": True}
+        stream, target, **arguments, checkpoint_location=str(checkpoint), trigger={"availableNow": True}
     )
     assert not isinstance(query, Committed | AlreadyApplied)
     query.awaitTermination()
@@ -284,16 +289,7 @@ def test_a_stream_of_a_change_feed_needs_only_its_keys(session: SparkSession, tm
     tablefeed.append(source, events((1, "a", 1, "u"), (2, "b", 1, "u")).drop_columns(["op"]), properties=FED)
     tablefeed.update(source, {"id": "id + 10", "v": "'A'"}, "id = 1")
     stream = session.readStream.format("tablefeed").option("readChangeFeed", "true").load(source)
-    query = tablefeed.spark.apply_changes(
-        stream,
-        target,
-        keys="id",
-        source="tablefeed",
-        checkpoint_location=str(tmp_path / "checkpoint"),
-        trigger={"availableNow": True},
-    )
-    assert not isinstance(query, Committed | AlreadyApplied)
-    query.awaitTermination()
+    applied(stream, target, tmp_path / "checkpoint", keys="id", source="tablefeed")
     tablefeed.delete(source, "id = 2")
     feed = session.read.format("tablefeed").option("readChangeFeed", "true").option("startingVersion", 2).load(source)
     tablefeed.spark.apply_changes(feed, target, keys="id", source="tablefeed")
@@ -411,14 +407,6 @@ def test_a_change_feed_is_applied_also_where_all_its_commits_have_one_time(spark
         os.utime(commit, (1_700_000_000, 1_700_000_000))
 
     stream = spark.readStream.format("tablefeed").option("readChangeFeed", "true").option("startingVersion", 0)
-    query = tablefeed.spark.apply_changes(
-        stream.option("maxFilesPerTrigger", 2).load(str(source)),
-        target,
-        keys="id",
-        source="tablefeed",
-        checkpoint_location=str(tmp_path / "checkpoint"),
-        trigger={"availableNow": True},
-    )
-    assert not isinstance(query, Committed | AlreadyApplied)
-    query.awaitTermination()
+    changes = stream.option("maxFilesPerTrigger", 2).load(str(source))
+    applied(changes, target, tmp_path / "checkpoint", keys="id", source="tablefeed")
     assert rows(target) == rows(str(source)) == [(3, "replaced", "y"), (4, "again", "x"), (5, "again", None)]
