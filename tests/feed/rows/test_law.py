@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 
 import tablefeed
-from support.change_events import Event, Target, delete, table_of, truncate, upsert
+from support.change_events import Event, delete, in_batches, table_of, truncate, upsert
 from tablefeed.feed.rows.folding import END_AT, KIND, SEQUENCE, START_AT, Folding, Ties
 
 Row = dict[str, Any]
@@ -134,16 +134,9 @@ def some_events(random_: random.Random, how: Folding, *, versions: int = 1) -> l
     return events
 
 
-def in_batches(events: Sequence[Event], bounds: Sequence[int]) -> list[list[Event]]:
+def cut(events: Sequence[Event], bounds: Sequence[int]) -> list[list[Event]]:
     cuts = [0, *sorted(min(bound, len(events)) for bound in bounds), len(events)]
     return [list(events[start:end]) for start, end in pairwise(cuts)]
-
-
-def after_all(how: Folding, batches: Sequence[Sequence[Event]]) -> Target:
-    target = Target(how)
-    for batch in batches:
-        target.apply(*batch)
-    return target
 
 
 def comparable(rows: Sequence[Row]) -> list[str]:
@@ -163,7 +156,7 @@ def test_ten_thousand_histories_end_the_same_in_any_order_and_any_batches(how: F
 
     for count in (1, 2, 5, 12):
         random_.shuffle(events)
-        target = after_all(how, in_batches(events, random_.choices(range(len(events)), k=count - 1)))
+        target = in_batches(how, *cut(events, random_.choices(range(len(events)), k=count - 1)))
         assert comparable(target.shown()) == expected
         states.add("\n".join(comparable(target.remembered())))
     assert len(states) == 1
@@ -176,9 +169,9 @@ def test_where_upserts_of_one_sequence_differ_the_last_of_the_first_batch_that_h
     events = some_events(random_, how, versions=3)
 
     for count in (1, 2, 5):
-        batches = in_batches(events, random_.choices(range(len(events)), k=count - 1))
+        batches = cut(events, random_.choices(range(len(events)), k=count - 1))
         as_if = [event for batch in reversed(batches) for event in batch]
-        assert comparable(after_all(how, batches).shown()) == comparable(plain_fold(as_if, how))
+        assert comparable(in_batches(how, *batches).shown()) == comparable(plain_fold(as_if, how))
 
 
 @EACH
@@ -192,7 +185,7 @@ def test_a_few_events_end_the_same_in_any_order_and_any_batches(how: Folding, da
         events += [truncate(an_event(how, key=0, at=at, fields=0)[SEQUENCE]) for at in truncates]
     bounds = st.lists(st.integers(0, len(events)), max_size=len(events))
 
-    one, other = (after_all(how, in_batches(data.draw(st.permutations(events)), data.draw(bounds))) for _ in range(2))
+    one, other = (in_batches(how, *cut(data.draw(st.permutations(events)), data.draw(bounds))) for _ in range(2))
 
     assert comparable(one.shown()) == comparable(other.shown()) == comparable(plain_fold(events, how))
     assert comparable(one.remembered()) == comparable(other.remembered())
@@ -215,7 +208,7 @@ def test_histories_of_a_table_on_disk_end_the_same_in_any_order_and_any_batches(
     more |= {"apply_as_truncates": "op = 'truncate'"} if how.scd_type == 1 else {"stored_as_scd_type": 2}
     more |= {} if how.tracked is None else {"track_history_column_list": list(how.tracked)}
 
-    for batch in in_batches(events, random_.choices(range(len(events)), k=4)):
+    for batch in cut(events, random_.choices(range(len(events)), k=4)):
         given = table_of(batch, how).rename_columns({KIND: "op", SEQUENCE: "ts"})
         own = how.sequence_column or "ts"
         if own in given.column_names and own != "ts":
@@ -238,7 +231,7 @@ PROPERTIES = {"delta.feature.domainMetadata": "supported", "delta.enableDeletion
 
 @EACH
 def test_the_state_can_be_kept_in_parquet(how: Folding) -> None:
-    target = after_all(how, [some_events(random.Random(1), how)])  # noqa: S311 (no secret)
+    target = in_batches(how, some_events(random.Random(1), how))  # noqa: S311 (no secret)
 
     file = pa.BufferOutputStream()
     pq.write_table(target.state, file)
