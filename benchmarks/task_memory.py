@@ -23,7 +23,6 @@ from benchmarks.questions import AtMost
 from benchmarks.source import Figure, Sample, as_markdown
 from benchmarks.turns import facts, keep, measured
 
-RESULTS = Path(__file__).parent / "results"
 ROUNDS = 3
 PACKAGES = ("tablefeed", "pyarrow")
 FILE_BYTES = 128 << 20

@@ -146,14 +146,6 @@ def changes_table(folder: Path) -> Path:
     return folder / "changes"
 
 
-_OF_BULK = {
-    Measurement.SOURCE_ROWS,
-    Measurement.SINK_ROWS,
-    Measurement.SINK_ROWS_OF_PARQUET,
-    Measurement.SINK_TASK,
-}
-
-
 def make_tables(folder: Path, workload: Workload, measurements: Collection[Measurement]) -> None:
     """Makes below `folder` the tables that `measurements` read, but for the one that the JAR makes."""
     folder.mkdir(parents=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.logs import TABLE_ID, Action, col, delivered, meta, metadata, protocol, source_options, struct
+from support.logs import TABLE_ID, Action, col, delivered, meta, metadata, source_options, struct
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import MetadataEvolvedError
 from tablefeed.feed.snapshot.open_log import open_log
@@ -23,7 +23,6 @@ from tablefeed.model.offset import Barrier, Offset
 
 ALWAYS: Allowed = dict.fromkeys((RENAME, DROP, TYPE_CHANGE), "always")
 MAPPED = {"delta.columnMapping.mode": "name"}
-WIDENING = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening"])
 
 
 def schema(**columns: str) -> str:

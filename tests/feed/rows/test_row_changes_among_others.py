@@ -47,10 +47,6 @@ def row(number: int) -> pa.Table:
     return pa.table({"id": [number], "p": [0], "v": ["new"]})
 
 
-def set_a_property(url: str) -> None:
-    DeltaTable(url).alter.set_table_properties({"delta.appendOnly": "false"})
-
-
 @pytest.mark.parametrize("properties", [VECTORS, FED, {}], ids=["vectors", "fed", "plain"])
 @pytest.mark.parametrize(
     ("meanwhile", "left"),
