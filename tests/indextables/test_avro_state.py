@@ -79,8 +79,8 @@ def a_state(**fields: Any) -> bytes:
     return a_manifest([{**_EMPTY, **fields}], state_writer.STATE_MANIFEST)
 
 
-def a_manifest(records: list[Mapping[str, Any]], schema: Mapping[str, Any], *, codec: str = avro_file.NULL) -> bytes:
-    return avro_file.encode_records(records, schema=schema, codec=codec, sync=SYNC, url=URL)
+def a_manifest(records: list[Mapping[str, Any]], schema: Mapping[str, Any]) -> bytes:
+    return avro_file.encode_records(records, schema=schema, codec=avro_file.NULL, sync=SYNC, url=URL)
 
 
 @pytest.mark.parametrize("writer", Writer)

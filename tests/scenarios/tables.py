@@ -134,8 +134,8 @@ class Table:
         """A commit of the columns and properties as they are in this object."""
         return self.commit(self.metadata)
 
-    def add_column(self, name: str, kind: str = "string", *, within: str | None = None) -> int:
-        return self._alter(self._changed(within, lambda these: (*these, self._new(Column(name=name, kind=kind)))))
+    def add_column(self, name: str, kind: str = "string") -> int:
+        return self._alter((*self.columns, self._new(Column(name=name, kind=kind))))
 
     def rename(self, old: str, new: str, *, within: str | None = None) -> int:
         return self._alter(

@@ -62,13 +62,11 @@ IN_SCALA_LINES = {
 }
 
 
-def any_add(
-    split: Mapping[str, st.SearchStrategy[object]], path: st.SearchStrategy[str] = TEXTS
-) -> st.SearchStrategy[AddFile]:
+def any_add(split: Mapping[str, st.SearchStrategy[object]]) -> st.SearchStrategy[AddFile]:
     """Any add with these fields of its split."""
     return st.builds(
         lambda path, **more: AddFile(path=path, log_path=path, **more),
-        path,
+        TEXTS,
         partition_values=TEXT_MAPS,
         size_bytes=LONGS,
         modified_ms=LONGS,

@@ -51,14 +51,14 @@ from tablefeed.store.memory import MemoryStore
 FILES = [f"f{number:02}" for number in range(30)]
 
 
-def a_long_log(store: Store | None = None, *, files: list[str] = FILES) -> TableLog:
+def a_long_log(store: Store | None = None) -> TableLog:
     """Version 1 adds all files, 2 removes the last and adds it again, 3 adds one and removes the first."""
     return a_log(
         store,
         v0=[protocol(), metadata()],
-        v1=[add(path) for path in files],
-        v2=[remove(files[-1]), add(files[-1], size=20)],
-        v3=[add("late"), remove(files[0])],
+        v1=[add(path) for path in FILES],
+        v2=[remove(FILES[-1]), add(FILES[-1], size=20)],
+        v3=[add("late"), remove(FILES[0])],
     )
 
 

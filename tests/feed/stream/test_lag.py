@@ -42,10 +42,10 @@ def committed_s(seconds: int) -> dict[str, object]:
     return info(inCommitTimestamp=NOW_MS + 1000 * seconds)
 
 
-def lag_at(source: StreamSource, start: Offset, limits: Limits, *, now_s: float = 0) -> tuple[Offset, Lag]:
+def lag_at(source: StreamSource, start: Offset, limits: Limits) -> tuple[Offset, Lag]:
     """Plans a batch and asks for the lag right after it, as Spark does."""
     end = source.latest(start, limits)
-    return end, source.lag(end, now_ms=NOW_MS + int(1000 * now_s))
+    return end, source.lag(end, now_ms=NOW_MS)
 
 
 def a_backlog(versions: int) -> tuple[FaultyStore, TableLog]:
