@@ -32,6 +32,7 @@ from support.command_line import run
         ),
         (["cat", "{t}", "--columns", "id,nope"], 3, "Error: {t} has no column 'nope'. It has id, name, day."),
         (["cat", "{t}", "--format", "parquet", "--json"], 2, "Error: Invalid value for --json: contradicts --format"),
+        (["cat", "{t}", "--format", "xml"], 2, "Error: Invalid value for '--format': 'xml' is not one of 'table',"),
         (["cat", "{t}", "-o", "rows"], 2, "Error: Invalid value for --output: give --format"),
         (["cat", "{t}", "-o", "{none}/rows.csv"], 2, "Error: Invalid value for --output: cannot write "),
         (["cat", "{t}", "--storage-option", "key"], 2, "Error: Invalid value for --storage-option: must be NAME=VALUE"),

@@ -105,7 +105,7 @@ class Commands(TyperGroup):
             typer.echo(f"Error: {_safe(plain_text(error, _names_of(error, ctx)), ctx)}", err=True)
             raise typer.Exit(ERROR) from error
         except typer.TyperException as error:  # wrong usage
-            error.message = _safe(error.message, ctx)
+            error.message = _safe(error.message.replace(_PYDANTICS, ""), ctx)
             raise
         except BrokenPipeError as error:
             silence_stdout()
@@ -120,6 +120,9 @@ class Commands(TyperGroup):
             raise typer.Exit(INTERRUPTED) from error
         return result
 
+
+_PYDANTICS = "Value error, "
+"""What pydantic, which reads values for typer, writes before a message of typer's."""
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
