@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import tablefeed
+from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.progress_lines import logged
 from tablefeed.model.progress import Progress
 
@@ -62,3 +64,20 @@ def test_reads_and_upkeep_log_without_a_callback(
         work(tmp_path)
 
     assert f"progress table={tmp_path} {line}" in lines(caplog)
+
+
+@pytest.mark.parametrize("given", [0, "print", [print]])
+def test_what_is_no_function_is_refused_by_its_name(tmp_path: Path, given: Any) -> None:
+    tablefeed.append(tmp_path / "t", pa.table({"id": [1]}))
+    works: list[Callable[[], object]] = [
+        lambda: tablefeed.optimize(tmp_path / "t", on_progress=given),
+        lambda: tablefeed.vacuum(tmp_path / "t", on_progress=given),
+        lambda: tablefeed.checkpoint(tmp_path / "t", on_progress=given),
+        lambda: tablefeed.open_table(tmp_path / "t").to_arrow(on_progress=given),
+    ]
+
+    for work in works:
+        with pytest.raises(IllegalOptionError, match="'on_progress': it must be a function"):
+            work()
+    with pytest.raises(IllegalOptionError, match="'copy_files': it must be a function"):
+        tablefeed.replicate(tmp_path / "t", tmp_path / "copy", copy_files=given)

@@ -97,6 +97,12 @@ def switch(value: object, *, argument: str) -> bool:
     return value
 
 
+def check_function(value: object, *, argument: str) -> None:
+    """Raises IllegalOptionError unless `value` is a function or None."""
+    if value is not None and not callable(value):
+        raise IllegalOptionError(option=argument, value=str(value), explain="must be a function")
+
+
 def word(words: type[_Word], value: object, *, argument: str) -> _Word:
     """Gives the one of `words` that `value` is, in upper or lower case. Raises IllegalOptionError."""
     if isinstance(value, str) and value.lower() in list(words):

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from tablefeed.feed.arguments import check_function
 from tablefeed.model.progress import OnProgress, Progress, unreported
 from tablefeed.wording.log_lines import log_facts
 
@@ -16,7 +17,11 @@ INTERVAL_S = 10.0
 
 
 def logged(on_progress: OnProgress | None, *, url: str, clock: Callable[[], float] = time.monotonic) -> OnProgress:
-    """Gives a callback for work on the table at `url`: it logs, and calls `on_progress` where that is not None."""
+    """Gives a callback for work on the table at `url`: it logs, and calls `on_progress` where that is not None.
+
+    Raises IllegalOptionError unless `on_progress` is a function or None.
+    """
+    check_function(on_progress, argument="on_progress")
     tell, told_at_s = on_progress or unreported, clock()
 
     def report(progress: Progress) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.api.replicate_rows import RowReplication
-from tablefeed.feed.arguments import location, store_options, switch, text, whole_number
+from tablefeed.feed.arguments import check_function, location, store_options, switch, text, whole_number
 from tablefeed.feed.commit.transaction import Surroundings
 from tablefeed.feed.replication.comparison import check_equal
 from tablefeed.feed.replication.replica import Replication
@@ -54,6 +54,7 @@ def replicate(
     """
     options = store_options(storage_options)
     to = options if target_storage_options is None else store_options(target_storage_options)
+    check_function(copy_files, argument="copy_files")
     origin, copy = open_log(location(source), options), open_maintained(location(target), to)
     folders = [f"{log.url.rstrip('/')}/" for log in (origin, copy)]
     # VACUUM of other writers deletes the files of a table that is in their table's folder.
