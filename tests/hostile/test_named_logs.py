@@ -233,7 +233,7 @@ def test_deep_nesting_is_passed_over_or_refused_and_never_goes_down_the_stack(
     rows = ask(partial(ids, path))
     every_answer(path)
 
-    assert (levels <= 1_000 and rows == [0, 1, 2]) or isinstance(rows, errors.LogError)
+    assert rows == [0, 1, 2] or isinstance(rows, errors.LogError)
 
 
 def deep_schemas(levels: int) -> list[str]:
