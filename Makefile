@@ -21,7 +21,7 @@ FIRST := 0
 SCHEDULES := 10000
 # The simulation has a target of its own.
 BESIDE_IT := --ignore=tests/simulation
-# Of tests with many cases a run takes a third. EVERY_CASE=1 takes all.
+# Of tests with many cases a run takes a quarter. EVERY_CASE=1 takes all.
 CASES := $(if $(EVERY_CASE),--every-case)
 CODE := src tests $(wildcard examples benchmarks scripts)
 

@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
             items[:] = [item for item in items if not item.get_closest_marker(marker)]
     if not config.getoption("every_case"):
-        _leave_out_two_thirds(config, items)
+        _take_a_quarter(config, items)
     # What needs no JVM comes first: it fails within seconds. Of the rest the long files do, so that none of them is
     # left to one of two processes at the end.
     length_of = Counter[Path]()
@@ -96,14 +96,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: -length_of[item.path] if item.get_closest_marker("spark") else float("-inf"))
 
 
-def _leave_out_two_thirds(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Takes every third case of a test marked `in_turn`; the seed of the run says which third."""
-    turn, cases, others = int(config.option.hypothesis_seed) % 3, Counter[str](), list[pytest.Item]()
+def _take_a_quarter(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Takes every fourth case of a test marked `in_turn`; the seed of the run says which quarter."""
+    turn, cases, others = int(config.option.hypothesis_seed) % 4, Counter[str](), list[pytest.Item]()
     for item in items:
         if item.get_closest_marker("in_turn"):
             test = item.nodeid.partition("[")[0]
             cases[test] += 1
-            if cases[test] % 3 != turn:
+            if cases[test] % 4 != turn:
                 others.append(item)
     config.hook.pytest_deselected(items=others)
     left_out = {item.nodeid for item in others}
