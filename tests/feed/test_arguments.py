@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,26 @@ def test_a_time_is_a_text_a_datetime_or_a_date(orders: Path, way_in: Callable[..
     with pytest.raises(IllegalOptionError) as caught:
         way_in(orders, **{name: value})
     assert (caught.value.option, caught.value.error_class) == (name, "DELTA_TIMESTAMP_INVALID")
+
+
+@pytest.mark.parametrize("value", [True, False, "1", 1.0])
+@pytest.mark.parametrize(
+    ("way_in", "name"),
+    [
+        (tablefeed.open_table, "version"),
+        (tablefeed.appends, "start_version"),
+        (tablefeed.changes, "end_version"),
+        (tablefeed.follow, "after"),
+        (partial(EVERY_WAY_IN[-1], app_id="loader"), "txn_version"),
+        (lambda path, version: tablefeed.consumers(path).register("sums", version=version), "version"),
+    ],
+)
+def test_a_version_is_a_whole_number_and_no_bool(
+    orders: Path, way_in: Callable[..., Any], name: str, value: Any
+) -> None:
+    with pytest.raises(IllegalOptionError, match="must be a whole number") as caught:
+        way_in(orders, **{name: value})
+    assert caught.value.option == name
 
 
 @pytest.mark.parametrize("app_id", [None, 5, ["loader"], b"loader"])

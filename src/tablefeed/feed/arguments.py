@@ -149,10 +149,13 @@ def column_names(value: object, *, argument: str) -> tuple[str, ...]:
 
 
 def whole_number(value: object, *, argument: str, least: int | None = None) -> int:
-    """Gives `value` as an int that fits 64 bits and is at least `least`. Raises IllegalOptionError for others."""
+    """Gives `value` as an int that fits 64 bits and is at least `least`. Raises IllegalOptionError for others.
+
+    A bool is refused: Python would take True as 1.
+    """
     bound = "" if least is None else f" of at least {least}"
     try:
-        number = operator.index(value)  # type: ignore[arg-type]  # a value without __index__ raises TypeError
+        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]  # raises TypeError
     except TypeError:
         number = None
     if number is None or abs(number) > _MOST or (least is not None and number < least):
