@@ -122,6 +122,14 @@ def test_a_hole_is_named_by_its_first_version(found: Log, version: int, expected
     assert (gap.value.expected, gap.value.found) == (expected, next_found)
 
 
+@pytest.mark.parametrize("far", [log(json=f"0 1 {2**62}"), log(json="0", states=f"1 {2**62}", checkpoints="3")])
+def test_a_hole_of_any_length_takes_no_time(far: Log) -> None:
+    with pytest.raises(LogGapError) as gap:
+        listing.segment_of(far, Version(2**62 - 1), url=URL)
+
+    assert gap.value.found == 2**62
+
+
 def test_versions_outside_the_log_are_named() -> None:
     with pytest.raises(VersionNotFoundError, match=r"\[INDEXTABLES_VERSION_NOT_FOUND\].*holds versions 7 to 8"):
         listing.segment_of(log(states="7 8"), Version(9), url=URL)

@@ -283,9 +283,10 @@ class IndexTablesLog(TablePlace):
         except LogGapError:
             if not over_holes or version not in log.states:
                 raise
-            for earlier in range(version - 2, -1, -1):
+            known = {*log.commits, *log.states, *log.checkpoints}
+            for earlier in sorted((each for each in known if each < version - 1), reverse=True):
                 try:
-                    _, before = self._segment(log, Version(earlier))
+                    _, before = self._segment(log, earlier)
                 except LogError:
                     continue
                 return plans.StateChange(version=version, before=before, after=log.states[version])

@@ -211,11 +211,11 @@ def _segment(log: Log, version: Version, without: frozenset[str] = frozenset()) 
     bases = [file for file in listed if file.version <= version and file.name not in without]
     base = max(bases, key=lambda file: (file.version, file.kind is LogFileKind.STATE), default=None)
     begin = -1 if base is None else base.version
-    commits = [log.commits.get(Version(each)) for each in range(begin + 1, version + 1)]
-    if None in commits or (base is None and not commits):
+    after = sorted(each for each in log.commits if begin < each <= version)
+    if len(after) < version - begin or (base is None and not after):
         return None
-    found = tuple(commit for commit in commits if commit is not None)
-    return Segment(version=version, base=base, commits=found, twin=_twin(log, base))
+    commits = tuple(log.commits[each] for each in after)
+    return Segment(version=version, base=base, commits=commits, twin=_twin(log, base))
 
 
 def _twin(log: Log, base: LogFile | None) -> Twin | None:
@@ -228,10 +228,10 @@ def _twin(log: Log, base: LogFile | None) -> Twin | None:
 
 def _hole(log: Log, version: Version, *, url: str) -> LogError:
     known = {*log.commits, *log.states, *log.checkpoints}
-    holes = {each for each in range(version + 1) if each not in known}
-    missing = max(holes, default=version)
-    while missing - 1 in holes:
-        missing -= 1
+    last: int = version
+    while last in known:
+        last -= 1
+    missing = version if last < 0 else 1 + max((each for each in known if each < last), default=-1)
     return LogGapError(
         url=url,
         expected=missing,
