@@ -232,8 +232,13 @@ def filtered(
 
 def bad_filter(condition: object, url: str, reason: str) -> IllegalOptionError:
     """The error for a `filter` of the Python API that cannot be used."""
+    explain = f"cannot filter the rows of {url}: {reason}"
+    return IllegalOptionError(option="filter", value=shown_filter(condition), explain=explain)
+
+
+def shown_filter(condition: object) -> str:
+    """Gives the text of a `filter` for people."""
     try:
-        shown = str(condition)
+        return str(condition)
     except UnicodeDecodeError:  # pyarrow shortens a long text and may cut through a character
-        shown = "an expression"
-    return IllegalOptionError(option="filter", value=shown, explain=f"cannot filter the rows of {url}: {reason}")
+        return "an expression"

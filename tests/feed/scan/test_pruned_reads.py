@@ -251,3 +251,18 @@ def test_a_filter_with_a_text_that_pyarrow_cannot_show_is_refused_as_others_are(
 
     with pytest.raises(IllegalOptionError, match="cannot filter the rows"):
         tablefeed.open_table(tmp_path).to_arrow(filter=condition)
+
+
+def test_a_filter_with_a_text_that_pyarrow_cannot_show_plans_deletes_updates_and_optimizes_as_others_do(
+    tmp_path: Path,
+) -> None:
+    word, other = "日" * 40, "月" * 40
+    for number in range(3):
+        tablefeed.append(tmp_path, pa.table({"id": [number], "p": [word]}), partition_by="p")
+    condition = pc.field("p").isin([word])
+
+    assert tablefeed.open_table(tmp_path).plan(filter=condition).files == 3
+    assert tablefeed.optimize(tmp_path, where=condition).files_removed == 3
+    tablefeed.update(tmp_path, {"id": "id + 10"}, condition)
+    tablefeed.delete(tmp_path, ~pc.field("p").isin([other]))
+    assert tablefeed.open_table(tmp_path).to_arrow().num_rows == 0

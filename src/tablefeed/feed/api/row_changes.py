@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tablefeed.errors import ConflictingOptionsError, naming
 from tablefeed.feed.api.append import reader_of, texts, txn_of
-from tablefeed.feed.arguments import column_names, location, store_options, text, zone
+from tablefeed.feed.arguments import column_names, location, shown_filter, store_options, text, zone
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import applied_part, joined
 from tablefeed.feed.rows.asking import Asking, asking
@@ -58,7 +58,7 @@ def delete(
     return change(
         log,
         state,
-        lambda target: deletion(target, filter_of(where, target), shown=str(where), txn=txn, now_ms=now_ms),
+        lambda target: deletion(target, filter_of(where, target), shown=shown_filter(where), txn=txn, now_ms=now_ms),
         txn=txn,
     )
 
@@ -88,7 +88,7 @@ def update(
     def prepared(target: TargetRows) -> Transaction | None:
         target = target.in_zone(in_zone)
         rows = None if where is None else filter_of(where, target)
-        return updating(target, new, rows, shown=None if where is None else str(where), txn=txn, now_ms=now_ms)
+        return updating(target, new, rows, shown=None if where is None else shown_filter(where), txn=txn, now_ms=now_ms)
 
     return change(log, state, prepared, txn=txn)
 

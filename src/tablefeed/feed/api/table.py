@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError
 from tablefeed.feed.api.opening import table_at
-from tablefeed.feed.arguments import delivered, selected, text, whole_number
+from tablefeed.feed.arguments import delivered, selected, shown_filter, text, whole_number
 from tablefeed.feed.progress_lines import logged
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ScanTask, read_task
@@ -180,7 +180,7 @@ class Table:
             sizes += opened["size_bytes"].to_pylist()
             counts += record_counts(opened["stats"]).to_pylist()
         return ReadPlan(
-            filter=None if filter is None else str(filter),
+            filter=None if filter is None else shown_filter(filter),
             files=len(sizes),
             files_of_table=files_of_table,
             bytes=sum(sizes),

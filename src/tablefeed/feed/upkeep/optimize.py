@@ -26,7 +26,7 @@ from tablefeed.delta.columns import FILE_COLUMNS, to_add_files
 from tablefeed.delta.commit_info import Optimize
 from tablefeed.delta.stats.stats_columns import record_counts
 from tablefeed.errors import ConflictError, IllegalOptionError, naming_its_table
-from tablefeed.feed.arguments import location, store_options, whole_number
+from tablefeed.feed.arguments import location, shown_filter, store_options, whole_number
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Surroundings, Transaction
 from tablefeed.feed.progress_lines import logged
@@ -180,7 +180,7 @@ def _partitions(where: object, snapshot: Snapshot) -> tuple[RowFilter | None, tu
         rows = checked_filter(where, snapshot.arrow_schema, url=snapshot.log.url)
     if rows is None:
         return None, ()
-    shown = str(where)
+    shown = shown_filter(where)
     asked = {column.path[0] for column in columns_in(rows.predicate)}
     # What cannot be read names no column in its tree, but may ask about any.
     if rows.predicate == Unknown(frozenset()) or not asked <= {*snapshot.metadata.partition_columns}:
