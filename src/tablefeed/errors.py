@@ -351,8 +351,10 @@ class VersionNotFoundError(LogError):
         self, *, url: str = TABLE, version: int, earliest: int, latest: int, error_class: str | None = None
     ) -> None:
         self.version, self.earliest, self.latest = version, earliest, latest
+        wait = ", or wait until it is committed" if version > latest else ""
         super().__init__(
-            f"Version {version} of {url} does not exist: its log holds versions {earliest} to {latest}.",
+            f"Version {version} of {url} does not exist: its log holds versions {earliest} to {latest}. "
+            f"Choose a version that the log holds{wait}.",
             url=url,
             error_class=error_class,
         )

@@ -91,10 +91,16 @@ def test_a_table_does_not_move_under_its_reader(orders: Path) -> None:
     assert (table.version, ids(table)) == (3, [1, 2, 4, 5])
 
 
-@pytest.mark.parametrize("version", [-1, 4, 10**12])
-def test_a_version_that_is_not_there_is_refused_with_those_that_are(orders: Path, version: int) -> None:
-    with pytest.raises(errors.VersionNotFoundError, match=r"DELTA_VERSION_NOT_FOUND.*its log holds versions 0 to 3"):
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [(-1, ""), (4, ", or wait until it is committed"), (10**12, ", or wait until it is committed")],
+)
+def test_a_version_that_is_not_there_is_refused_with_those_that_are_and_what_to_do(
+    orders: Path, version: int, remedy: str
+) -> None:
+    with pytest.raises(errors.VersionNotFoundError, match="DELTA_VERSION_NOT_FOUND") as caught:
         tablefeed.open_table(orders, version=version)
+    assert str(caught.value).endswith(f"its log holds versions 0 to 3. Choose a version that the log holds{remedy}.")
 
 
 @pytest.mark.parametrize(
