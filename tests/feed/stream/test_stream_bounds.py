@@ -276,6 +276,7 @@ def test_an_end_before_the_start_is_refused_when_the_query_begins(hourly: TableL
         a_source(hourly, **options).initial()
     assert caught.value.error_class == "DELTA_INVALID_CDC_RANGE"
     assert caught.value.option == ("endingTimestamp" if "ending_timestamp" in options else "endingVersion")
+    assert ("endingBoundInclusive=false" in str(caught.value)) == ("ending_bound_inclusive" in options)
 
 
 def test_a_version_that_is_not_there_cannot_be_left_behind_either(hourly: TableLog) -> None:

@@ -111,10 +111,11 @@ class Ending:
 
     def _inverted(self, first: int) -> IllegalOptionError:
         version, timestamp = self._end.version, self._end.timestamp
+        is_left_out = "" if self._end.inclusive else "is left out by endingBoundInclusive=false, so the last version "
         return IllegalOptionError(
             option="endingVersion" if timestamp is None else "endingTimestamp",
             value=str(version if timestamp is None else timestamp),
-            explain=f"is before the start, which is version {first}",
+            explain=f"{is_left_out}is before the start, which is version {first}",
             error_class="DELTA_INVALID_CDC_RANGE",
         )
 
