@@ -53,7 +53,7 @@ from support.command_line import run
         (
             ["consumers", "register", "{t}", "a", "--expires-after-days", "-1"],
             3,
-            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '-1 day, 0:00:00' for option '--expires-after-days'",
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '-1 days' for option '--expires-after-days'",
         ),
         (
             ["optimize", "{t}", "--target-size", "0"],

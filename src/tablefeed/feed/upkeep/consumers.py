@@ -100,9 +100,7 @@ class Consumers:
         the consumers are then as before.
         """
         checked_id(consumer_id, argument="consumer_id")
-        if not isinstance(expires_after, timedelta) or not timedelta(0) < expires_after <= _LONGEST:
-            explain = f"must be a timedelta above 0, of at most {_LONGEST.days} days"
-            raise IllegalOptionError(option="expires_after", value=str(expires_after), explain=explain)
+        _check_expiry(expires_after)
         newest = self._log.load().version
         at = newest if version is None else _version(version)
         if at > newest:
@@ -220,6 +218,17 @@ class Consumers:
         found = {"format": FORMAT, "consumerId": consumer_id, "version": version, "expiresAfterDays": days}
         # This does not create the folder of a deleted table again.
         self._log.store.replace(_name(consumer_id), orjson.dumps(found), within=Within(directory=""))
+
+
+def _check_expiry(given: object) -> None:
+    if not isinstance(given, timedelta):
+        raise IllegalOptionError(option="expires_after", value=str(given), explain="must be a timedelta")
+    if not timedelta(0) < given <= _LONGEST:
+        raise IllegalOptionError(
+            option="expires_after",
+            value=f"{given / timedelta(days=1):g} days",
+            explain=f"must be above 0 and at most {_LONGEST.days} days",
+        )
 
 
 def _parsed(data: bytes, entry: Entry, consumer_id: str) -> Consumer:
