@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 import tablefeed
-from support.command_line import Ran, run
+from support.command_line import Ran, run, run_without_rights
 from support.logs import change_actions, protocol, said
 
 IDS = pa.schema([("id", pa.int64())])
@@ -113,6 +113,19 @@ def test_a_damaged_commit_before_a_checkpoint_is_a_problem_beside_the_other_find
     done = run("doctor", tmp_path, "--json")
 
     assert done.code == 1
+    assert f"{1:020d}.json" in found(done)["log"]["text"]
+    assert (found(done)["read"]["status"], found(done)["write"]["status"]) == ("ok", "ok")
+
+
+def test_a_commit_that_may_not_be_read_is_a_problem_beside_the_other_findings(tmp_path: Path) -> None:
+    for number in range(3):
+        tablefeed.append(tmp_path, pa.table({"id": [number]}))
+    tablefeed.checkpoint(tmp_path)
+    (tmp_path / "_delta_log" / f"{1:020d}.json").chmod(0)
+
+    done = run_without_rights("doctor", tmp_path, "--json")
+
+    assert done.code == 1, done.err
     assert f"{1:020d}.json" in found(done)["log"]["text"]
     assert (found(done)["read"]["status"], found(done)["write"]["status"]) == ("ok", "ok")
 

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import tablefeed
-from support.command_line import run
+from support.command_line import run, run_without_rights
 
 
 def test_inspect_says_what_the_table_is(orders: Path) -> None:
@@ -83,6 +83,34 @@ def test_a_damaged_commit_that_the_newest_version_needs_leaves_the_version_befor
     assert (log.code, [commit["version"] for commit in log.records]) == (1, [1, 0])
     asked = run("inspect", orders, "--at", 3)
     assert (asked.code, asked.out, name in asked.err or f"{2:020d}.json" in asked.err) == (3, "", True)
+
+
+def test_a_commit_that_may_not_be_read_is_named_beside_all_that_can_be_read(orders: Path) -> None:
+    tablefeed.checkpoint(orders)
+    file = orders / "_delta_log" / f"{1:020d}.json"
+    file.chmod(0)
+
+    inspected, log = run_without_rights("inspect", orders, "--json"), run_without_rights("log", orders, "--json")
+
+    assert (inspected.code, log.code) == (1, 1), inspected.err + log.err
+    assert [f"{file.name}" in each and "Permission denied" in each for each in inspected.records[0]["problems"]] == [
+        True
+    ]
+    assert [commit["version"] for commit in log.records] == [3, 2, 0]
+    assert file.name in log.err
+
+
+def test_a_commit_that_may_not_be_read_and_that_the_newest_version_needs_leaves_the_version_before_it(
+    orders: Path,
+) -> None:
+    file = orders / "_delta_log" / f"{2:020d}.json"
+    file.chmod(0)
+
+    done = run_without_rights("inspect", orders, "--json")
+
+    facts = done.records[0]
+    assert (done.code, facts["version"], facts["rows"]) == (1, 1, 3)
+    assert [file.name in problem and "version 1" in problem for problem in facts["problems"]] == [True]
 
 
 def test_a_missing_commit_that_the_newest_version_needs_leaves_the_version_before_it(orders: Path) -> None:

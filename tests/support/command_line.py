@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from shutil import which
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from tablefeed.cli.app import app
@@ -37,6 +39,16 @@ def run(*arguments: object, env: dict[str, str] | None = None, data: bytes | Non
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return Ran(code=done.exit_code, out=done.stdout, err=done.stderr)
+
+
+def run_without_rights(*arguments: object) -> Ran:
+    """Runs a command as a process without the right of root to open every file; where that is not possible, skips."""
+    as_nobody = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    if as_nobody and which("setpriv") is None:
+        pytest.skip("root reads every folder")
+    command = [*as_nobody, sys.executable, "-m", "tablefeed", *map(str, arguments)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
 def started(*arguments: object, **how: Any) -> subprocess.Popen[bytes]:  # Any: arguments of Popen

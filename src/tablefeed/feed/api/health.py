@@ -15,11 +15,11 @@ from typing import Literal
 from tablefeed.delta import names
 from tablefeed.delta.columns import to_add_files
 from tablefeed.delta.features import supported_features
-from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, TableNotFoundError
+from tablefeed.errors import TablefeedError, TableNotFoundError
 from tablefeed.feed.arguments import location, store_options
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_log
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, is_of_one_commit, required_commit
 from tablefeed.feed.upkeep.vacuum import vacuum
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.log.conflicts import WriteKind
@@ -111,7 +111,9 @@ def diagnose(
     for each in listed[-_NEWEST:]:
         try:
             commits.append((each, required_commit(log, each)))
-        except (LogError, ObjectNotFoundError) as error:
+        except TablefeedError as error:
+            if not is_of_one_commit(error):
+                raise
             yield Finding(topic="log", status="problem", text=error.message)
     yield _stream([commit for _, commit in commits])
     yield _change_feed(snapshot)

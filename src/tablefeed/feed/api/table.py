@@ -12,14 +12,14 @@ from datetime import date, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError
+from tablefeed.errors import TablefeedError
 from tablefeed.feed.api.opening import table_at
 from tablefeed.feed.arguments import delivered, selected, shown_filter, text, whole_number
 from tablefeed.feed.progress_lines import logged
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.snapshot.same_table import SameTable
-from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, required_commit
+from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, is_of_one_commit, required_commit
 from tablefeed.feed.snapshot.timeline import file_times
 from tablefeed.model.actions import Commit, CommitInfo, Metadata, Protocol
 from tablefeed.model.logfile import LogFileKind
@@ -270,8 +270,8 @@ class Table:
         for log_file in log_files[::-1][:limit]:
             try:
                 commit = required_commit(self._log, log_file)
-            except (LogError, ObjectNotFoundError) as error:
-                if on_unreadable is None:
+            except TablefeedError as error:
+                if on_unreadable is None or not is_of_one_commit(error):
                     raise
                 on_unreadable(error)
                 continue

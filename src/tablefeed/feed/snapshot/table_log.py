@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.schema_string import schema_of
-from tablefeed.errors import LogError, ObjectNotFoundError, naming
+from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, naming
 from tablefeed.model import actions
 from tablefeed.model.actions import Commit, Facts, Metadata, Version
 from tablefeed.model.logfile import LogFile
@@ -200,3 +200,8 @@ def required_commit(log: TableLog, log_file: LogFile) -> Commit:
     if commit is None:
         raise ObjectNotFoundError(url=log.url, name=f"{log.directory}/{log_file.name}")
     return commit if commit.committed_at_ms is not None else replace(commit, committed_at_ms=log_file.modified_ms)
+
+
+def is_of_one_commit(error: TablefeedError) -> bool:
+    """Whether a commit is damaged, gone or may not be read. Other errors of a store concern every commit."""
+    return isinstance(error, LogError | ObjectNotFoundError) or isinstance(error.__cause__, PermissionError)
