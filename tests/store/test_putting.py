@@ -204,6 +204,30 @@ def test_a_new_file_does_not_get_hadoops_checksum_of_one_that_was_deleted_withou
     assert sorted(p.name for p in tmp_path.iterdir()) == [".taken.crc", "a", "b", "taken"]
 
 
+@pytest.mark.parametrize("base_name", ["a" * 218, "a" * 251, "a" * 255, "a" + "é" * 127], ids=len)
+def test_a_file_has_any_name_that_a_local_disk_allows(tmp_path: Path, base_name: str) -> None:
+    store, name = LocalStore(str(tmp_path)), f"day=1/{base_name}"
+
+    assert store.put_if_absent(name, b"put")
+    store.replace(name, b"replaced")
+    assert store.read(name) == b"replaced"
+    for make in (LocalStore(str(tmp_path)).create, store.publish):
+        store.delete(name)
+        with make(name) as file:
+            file.write(b"made")
+        assert store.read(name) == b"made"
+    store.delete(name)
+    assert [*(tmp_path / "day=1").iterdir()] == []
+
+
+def test_a_name_that_is_too_long_for_a_local_disk_is_refused_and_has_nothing_to_delete(tmp_path: Path) -> None:
+    store, name = LocalStore(str(tmp_path)), "a" * 256
+
+    with pytest.raises(StoreError, match="File name too long"):
+        store.put_if_absent(name, b"x")
+    store.delete(name)
+
+
 def test_a_table_that_was_removed_and_made_anew_is_written_again(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path / "t"))
     store.put_if_absent("log/0", b"x")

@@ -178,10 +178,15 @@ _DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
 
 _CLOSED = -1
 
+_LONGEST_NAME = 255
+"""The bytes of the longest file name on the disks of Linux."""
+
 
 def temporary_name(base_name: str) -> str:
     """Gives a new hidden name for the same directory, which readers of logs and data ignore."""
-    return f".{base_name}.{uuid.uuid4().hex}.tmp"
+    end = f".{uuid.uuid4().hex}.tmp"
+    begin = os.fsencode(base_name)[: _LONGEST_NAME - len(end) - 1].decode(errors="ignore")
+    return f".{begin}{end}"
 
 
 def is_temporary(base_name: str) -> bool:

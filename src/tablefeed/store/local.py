@@ -11,6 +11,7 @@ Paths are `str` and calls go to `os`, not to pathlib: a listing may have 100,000
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,9 @@ from tablefeed.store.wake import Wake
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError)
 """Raised where there is no file; a directory is not a file. ValueError: the name has a NUL, which no file name can."""
+
+_NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+"""The errors by which os.unlink reports that no file has the name. No file has one that is too long."""
 
 COPIES_AT_ONCE = 8
 """Files of another store that are copied at the same time."""
@@ -225,12 +229,12 @@ class LocalStore:
         """Removes a file and Hadoop's checksum of it; see Store."""
         path = self._own_path(name)
         directory, base_name = os.path.split(path)
-        try:
-            for doomed in (os.path.join(directory, _checksum_name(base_name)), path):
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                    os.unlink(doomed)
-        except OSError as error:
-            raise failed("delete", name, error, url=self.url) from error
+        for doomed in (os.path.join(directory, _checksum_name(base_name)), path):
+            try:
+                os.unlink(doomed)
+            except OSError as error:
+                if error.errno not in _NO_FILE:
+                    raise failed("delete", name, error, url=self.url) from error
 
     def sweep(self, directory: str, *, before_ms: int) -> int:
         top = self._path(directory)
