@@ -20,6 +20,7 @@ from typing import BinaryIO
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError
 from tablefeed.store import durable
 from tablefeed.store.base import Content, Elsewhere, Entry, Store, Within, check_after, failed, own_name, streamed
+from tablefeed.store.local_names import checked_names
 from tablefeed.store.wake import Wake
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError)
@@ -69,7 +70,7 @@ class LocalStore:
             return
         except OSError as error:
             raise failed("list", directory, error, url=self.url) from error
-        for name in names:
+        for name in checked_names(names, url=self.url):
             entry = self._entry(os.path.join(path, name), name)
             if entry is not None:
                 yield entry
@@ -82,7 +83,7 @@ class LocalStore:
             return
         except OSError as error:
             raise failed("list", directory, error, url=self.url) from error
-        yield from names
+        yield from checked_names(names, url=self.url)
 
     def exists(self, name: str) -> bool:
         return self.stat(name) is not None
@@ -265,10 +266,10 @@ class LocalStore:
 
     def _path(self, name: str) -> str:
         # os.path.join gives an absolute name back as it is.
-        return os.path.join(self._root, name) if name else self._root
+        return os.path.join(self._root, *checked_names((name,), url=self.url)) if name else self._root
 
     def _own_path(self, name: str) -> str:
-        return os.path.join(self._root, own_name(name, url=self.url))
+        return self._path(own_name(name, url=self.url))
 
     def _regular_path(self, name: str) -> str:
         self._regular(name)
