@@ -178,7 +178,9 @@ def test_credentials_in_a_url_are_known_as_clients_write_them() -> None:
     assert {"pa55%2Bw0rd", "pa55+w0rd", "t0k3n /", "t0k3n+%2F", "t0k3n%20/"} <= set(found)
 
 
-@pytest.mark.parametrize("url", ["file://user:pa55@host/t", "s3:/user:pa55@bucket/t", "dbfs:/user:pa55@t"])
+@pytest.mark.parametrize(
+    "url", ["file://user:pa55@host/t", "s3:/user:pa55@bucket/t", "dbfs:/user:pa55@t", "s3://user:pa55@b/\0"]
+)
 def test_a_mistake_in_a_url_with_a_password_is_reported_without_it(url: str) -> None:
     with pytest.raises(StoreConfigError) as caught:
         open_store(url)

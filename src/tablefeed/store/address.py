@@ -145,7 +145,7 @@ def _path_of_file_url(rest: str, *, shown_as: str) -> str:
 def _refuse_nul(text: str, *, shown_as: str) -> None:
     if "\0" in text:
         raise StoreConfigError(
-            f"{shown_as!r} contains a NUL character, which no path or URL may contain.", url=shown(shown_as)
+            f"{shown(shown_as)!r} contains a NUL character, which no path or URL may contain.", url=shown(shown_as)
         )
 
 
