@@ -76,6 +76,16 @@ def test_a_full_disk_behind_stdout_is_an_error_of_one_line(arguments: list[str],
         assert process.wait() == 3
 
 
+@pytest.mark.parametrize("arguments", [["log"], ["log", "--json"], ["inspect"], ["inspect", "--json"]])
+def test_output_is_utf_8_in_every_locale(arguments: list[str], tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"é☃": [1]}), user_metadata="é☃")
+    with started(*arguments, tmp_path, env={"PYTHONIOENCODING": "latin-1"}) as process:
+        out, err = process.communicate()
+
+    assert "é☃" in out.decode()
+    assert (process.returncode, err) == (0, b"")
+
+
 @pytest.mark.parametrize("closed", ["0<&-", "2>&-", "0<&- 2>&-"])
 def test_a_command_works_without_the_streams_that_it_does_not_need(closed: str, orders: Path) -> None:
     shell = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "tablefeed"]

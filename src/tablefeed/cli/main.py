@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ _COMPLETION = "_TABLEFEED_COMPLETE"
 def main() -> None:
     """Runs the command line with the arguments of the process, and exits."""
     _open_closed_streams()
+    _hold_all_characters(sys.stdout)
     if sys.argv[1:] == ["--help"] and _COMPLETION not in os.environ:
         sys.stdout.write(overview())
         return
@@ -33,6 +35,12 @@ def _open_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
+
+
+def _hold_all_characters(stdout: object) -> None:
+    """Makes output UTF-8, as JSON and CSV are in every locale. A terminal keeps its encoding, and gets escapes."""
+    if isinstance(stdout, io.TextIOWrapper):
+        stdout.reconfigure(encoding=None if stdout.isatty() else "utf-8", errors="backslashreplace")
 
 
 def _run() -> None:
