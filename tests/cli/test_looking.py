@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 import tablefeed
 from support.command_line import run, run_without_rights
+from tablefeed.cli.rows import whole_file
 
 
 def test_inspect_says_what_the_table_is(orders: Path) -> None:
@@ -307,6 +308,14 @@ def test_a_file_that_fails_halfway_is_not_there(orders: Path, tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["o.csv"]
 
 
+def test_outputs_that_are_written_at_once_to_one_folder_are_both_whole(tmp_path: Path) -> None:
+    with whole_file(tmp_path / "a.csv") as first, whole_file(tmp_path / "b.csv") as second:
+        first.write(b"a")
+        second.write(b"b")
+
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.csv": b"a", "b.csv": b"b"}
+
+
 def test_an_output_keeps_its_permissions(orders: Path, tmp_path: Path) -> None:
     (tmp_path / "o.csv").touch(mode=0o600)
 
@@ -338,3 +347,10 @@ def test_a_text_that_is_not_utf_8_is_refused_by_formats_that_cannot_hold_it(tmp_
 def test_the_limit_ends_the_rows(orders: Path) -> None:
     assert len(run("cat", orders, "-n", "3").records) == 3
     assert run("cat", orders, "-n", "0", "--format", "table").out.split() == ["id", "name", "day"]
+
+
+@pytest.mark.parametrize("limit", [2**63 - 1, 2**63, 2**64, 10**30])
+def test_a_limit_can_be_larger_than_any_number_of_rows(limit: int, orders: Path) -> None:
+    assert len(run("cat", orders, "-n", limit).records) == 4
+    assert run("diff", orders, "0", "1", "-n", limit).code == 1
+    assert len(run("log", orders, "0..2", "-n", limit, "--json").records) == 2

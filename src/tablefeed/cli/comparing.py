@@ -118,7 +118,9 @@ def _compare(
 
 def _print(found: Differences, *, limit: int, as_json: bool) -> None:
     sides = found.rows["_difference"].to_pylist()
-    examples = [row for batch in found.rows.slice(0, limit).to_batches() for row in values(batch)]
+    examples = [
+        row for batch in found.rows.slice(0, min(limit, found.rows.num_rows)).to_batches() for row in values(batch)
+    ]
     if as_json:
         print_json(
             {

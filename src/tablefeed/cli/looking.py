@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -24,7 +23,7 @@ from tablefeed.cli.arguments import (
 )
 from tablefeed.cli.arguments import names as names_in
 from tablefeed.cli.exits import DIFFERENT
-from tablefeed.cli.output import aligned, print_json, print_pairs, print_problems, styled
+from tablefeed.cli.output import aligned, first_of, print_json, print_pairs, print_problems, styled
 from tablefeed.cli.rows import Format, Limit, Output, chosen_format, write_rows
 from tablefeed.wording.words import moment, printable, size
 
@@ -191,7 +190,7 @@ def _since(commits: Iterator[Commit], oldest: int, limit: int | None) -> Iterabl
                 return
             yield commit
 
-    return islice(wanted(), limit)
+    return first_of(wanted(), limit)
 
 
 def commit_facts(commit: Commit) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 import orjson
 import typer
@@ -15,6 +16,14 @@ from tablefeed.wording.words import cut, json_value, printable
 
 _MOST_CHARACTERS = 60
 """Of a cell in aligned columns. JSON and CSV have whole values."""
+
+
+_Each = TypeVar("_Each")
+
+
+def first_of(each: Iterable[_Each], limit: int | None) -> Iterator[_Each]:
+    """Gives the first `limit` of `each`, or all. A limit can be larger than any number that `islice` takes."""
+    return islice(each, None if limit is None else min(limit, sys.maxsize))
 
 
 def print_json(value: object) -> None:

@@ -5,8 +5,8 @@ A file appears under its name when it is complete. Rows are streamed: memory hol
 
 from __future__ import annotations
 
-import os
 import sys
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
@@ -106,7 +106,7 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordB
     if limit == 0:
         return
     for batch in batches:
-        yield batch.slice(0, limit)
+        yield batch.slice(0, min(limit, batch.num_rows))
         limit -= min(batch.num_rows, limit)
         if limit == 0:
             return
@@ -131,7 +131,8 @@ def whole_file(output: Path) -> Iterator[IO[bytes]]:
     """
     is_renamed = output.is_file() or not output.exists()
     target = output.resolve() if is_renamed else output  # follows a link
-    beside = target.with_name(f".tablefeed.{os.getpid()}.tmp") if is_renamed else target
+    # Not the id of the process: two containers that write to one folder can have the same.
+    beside = target.with_name(f".tablefeed.{uuid.uuid4().hex}.tmp") if is_renamed else target
     try:
         with beside.open("xb" if is_renamed else "wb") as stream:
             if is_renamed and target.exists():

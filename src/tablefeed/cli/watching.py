@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -15,7 +14,7 @@ from tablefeed.cli.arguments import AsJson, Columns, StorageOptions, TableName, 
 from tablefeed.cli.arguments import names as names_in
 from tablefeed.cli.exits import DIFFERENT
 from tablefeed.cli.looking import commit_facts, one_line
-from tablefeed.cli.output import aligned, print_json, print_pairs
+from tablefeed.cli.output import aligned, first_of, print_json, print_pairs
 from tablefeed.cli.rows import values
 from tablefeed.errors import ChangeDataError
 from tablefeed.wording.words import printable, size
@@ -60,7 +59,7 @@ def tail(
         table, after=_after(table, first, options), poll_interval_s=poll_interval, storage_options=options
     )
     changed = _ChangedRows(table, {"filter": where, "columns": names_in(columns), "storage_options": options})
-    for commit in islice(commits, limit):
+    for commit in first_of(commits, limit):
         if rows:
             changed.write(commit, as_json=as_json)
         elif as_json:
@@ -171,7 +170,7 @@ def show(
     """
     found = _opened(checkpoint, storage(storage_option))
     query_id = found.query_id
-    for batch in islice(found.batches(), limit):
+    for batch in first_of(found.batches(), limit):
         if as_json:
             print_json({"query_id": query_id, **_batch_facts(batch)})
             continue
