@@ -49,7 +49,7 @@ LISTED = Path("tests/mutants/survivors.txt")
 # Seconds of tests for a mutant. What survives the first meets the rest too, after all other mutants.
 FIRST, REST = 5.0, float("inf")
 SHARES = os.cpu_count() or 1
-STALLED_SECONDS = 60  # without any processor time
+STALLED_SECONDS = 60  # without any processor time of a run and of what it started
 MEMORY = 6 << 30
 SWITCH = "_is_mutant"
 NEGATED = [(ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)]
@@ -329,18 +329,26 @@ def forked(work: Callable[[], None], most_seconds: float, log: Path) -> int:
             status = 0
         finally:
             os._exit(status)
-    used, since = 0, time.monotonic()
+    seen, stalled, next_look = 0, False, time.monotonic() + STALLED_SECONDS
     while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
         time.sleep(0.02)
         ticks = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
-        if (now := sum(map(int, ticks))) > used:
-            used, since = now, time.monotonic()
-        if used > most_seconds * os.sysconf("SC_CLK_TCK") or time.monotonic() - since > STALLED_SECONDS:
+        if time.monotonic() > next_look:
+            with suppress(OSError):  # a process ended meanwhile: look again
+                before, seen, next_look = seen, ticks_of_group(child), time.monotonic() + STALLED_SECONDS
+                stalled = seen == before
+        if stalled or sum(map(int, ticks)) > most_seconds * os.sysconf("SC_CLK_TCK"):
             os.kill(child, signal.SIGKILL)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what it started
     shutil.rmtree(folder, ignore_errors=True)
     return os.waitstatus_to_exitcode(ended[1])
+
+
+def ticks_of_group(leader: int) -> int:
+    """The processor time of the processes in a group, and of their children that ended."""
+    stats = [file.read_text().rpartition(")")[2].split() for file in Path("/proc").glob("[0-9]*/stat")]
+    return sum(sum(map(int, stat[11:15])) for stat in stats if int(stat[2]) == leader)
 
 
 def append(file: Path, value: object) -> None:
@@ -382,10 +390,9 @@ def main(out: Path, *paths: str) -> None:
     import_with_switches(places, switch)
     of_rooms = [*(f"tests/{Path(room).parts[2]}" for room in rooms), *(BESIDE if rooms is ROOMS else ())]
     tests = [path for path in paths if path.startswith("tests/")] or of_rooms
-    options = ["-q", "-p", "no:cacheprovider", "--timeout=0", "--every-case"]
-    options += ["--hypothesis-profile=mutants", "--hypothesis-seed=0"]
-    plugins = [Mutants(places, switch, out)]
-    pytest.main([*options, "-m", "not spark and not peer and not slow", *sorted(set(tests))], plugins=plugins)
+    options = ["-q", "-p", "no:cacheprovider", "--timeout=0", "--every-case", "--hypothesis-profile=mutants"]
+    options += ["--hypothesis-seed=0", "-m", "not spark and not peer and not slow"]
+    pytest.main([*options, *sorted(set(tests))], plugins=[Mutants(places, switch, out)])
     sys.exit(0 if report(places, out, rooms) else 1)
 
 
