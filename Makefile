@@ -82,8 +82,8 @@ fuzz: $(VENV)/.fuzz ## each decoder for SECONDS=60, or only TARGET=...; then man
 	@PYTHONPATH=tests $(PYTHON) -m fuzzing --seconds=$(SECONDS) $(TARGET)
 	@[ -n "$(TARGET)" ] || $(PYTHON) -m pytest --hypothesis-profile=fuzz -m "not spark and not peer" $(BY_TWO) $(BESIDE_IT)
 
-# The files with tests of a mark: collecting all the others takes each process twenty seconds.
-marked = $(sort $(shell grep -rlw --include='test_*.py' 'mark[.]$(1)' tests))
+# The folder of a mark, and the files of others with tests of it: collecting all takes each process twenty seconds.
+marked = tests/$(1) $(sort $(shell grep -rlw --include='test_*.py' 'mark[.]$(1)' tests))
 # Two runs: the JAR's session needs settings that the other session must not have, and a process has one session only.
 # One after the other, each in two processes: four JVMs at once would need more memory than a small machine has.
 test-peer: peer ## on Spark 4.2: what depends on its version, and tests beside the Delta JAR; EVERY_CASE=1 (needs Maven)

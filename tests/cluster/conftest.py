@@ -15,6 +15,12 @@ from support.gateway import Gateway
 WORKERS = 4
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks every test of this folder."""
+    item.add_marker("cluster")
+    item.add_marker(pytest.mark.timeout(600))
+
+
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     """tablefeed in each form in which it is shipped."""

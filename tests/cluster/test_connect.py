@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from cluster.drivers import connect_server
 from cluster.jobs import run
 from cluster.lake import APPLIES, Lake
 from cluster.machines import Cluster
 from cluster.packages import Way
 from support.connect import connect
-
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
 def test_rows_and_events_arrive_once_through_a_connect_server_on_the_cluster(

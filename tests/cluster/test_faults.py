@@ -10,8 +10,6 @@ from cluster.lake import APPLIES, Lake
 from cluster.machines import Cluster
 from cluster.packages import Way
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-
 EIGHT = {"maxFilesPerTrigger": "8", "minPartitions": "8"}
 
 SPECULATION = {

@@ -12,8 +12,6 @@ from cluster.machines import Cluster, can_hide
 from cluster.packages import Way
 
 pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(
         not can_hide(), reason="a worker cannot be kept from the driver's disk without mount namespaces"
     ),

@@ -10,8 +10,6 @@ from cluster.lake import APPLIES, Lake
 from cluster.machines import Cluster, can_hide
 from cluster.packages import Packages
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-
 FEED = {"readChangeFeed": "true", "startingVersion": "0", "maxFilesPerTrigger": "4", "minPartitions": "4"}
 FEED_COLUMNS = ["id", "v", "_change_type AS kind", "_commit_version AS version"]
 

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks every test of this folder."""
+    item.add_marker("peer")
+
+
 @pytest.fixture(scope="session")
 def delta_spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one session of the tests marked `peer`: format `delta` is the JAR's, format `tablefeed` is ours."""

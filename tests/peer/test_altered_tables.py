@@ -13,8 +13,6 @@ import tablefeed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False, metadata={"comment": "the key"}),

@@ -22,8 +22,6 @@ from tablefeed.model.spark_texts import nearest_single
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 ZONE = "America/New_York"
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 """How Spark evaluates where nobody says anything: here it is its values that are asked for."""

@@ -17,8 +17,6 @@ from tablefeed.errors import TablefeedError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 RECORDED = "'delta.enableChangeDataFeed' = 'true'"
 
 EVERY_STATEMENT = (

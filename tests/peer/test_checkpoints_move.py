@@ -20,8 +20,6 @@ from spark.streams import grow as stream_grow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.peer
-
 JAR, OURS = "delta", "tablefeed"
 
 

@@ -14,8 +14,6 @@ from support.variants import told, variants
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.peer
-
 
 def write(rows: DataFrame, writer: str, table: Path, mode: str = "append", **options: str) -> None:
     rows.coalesce(1).write.format(writer).mode(mode).options(**options).save(str(table))

@@ -15,8 +15,6 @@ from peer.checkpoints import copied, drain, offsets
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 JAR, OURS = "delta", "tablefeed"
 BY_TIME = {"withEventTimeOrder": "true", "eventTimeColumn": "at"}
 

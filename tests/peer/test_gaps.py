@@ -19,8 +19,6 @@ from spark.streams import drained
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 CLASS = re.compile(r"\[(DELTA_\w+)")
 
 

@@ -18,8 +18,6 @@ from tablefeed.feed.upkeep.background import wait_until_done
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 Row = tuple[Any, ...]  # Any: of any column
 
 

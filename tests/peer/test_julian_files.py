@@ -16,8 +16,6 @@ from support.julian_files import DAYS, julian
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.peer
-
 PROPERTIES = (
     "'delta.enableDeletionVectors' = 'true', 'delta.enableChangeDataFeed' = 'true', "
     "'delta.columnMapping.mode' = 'name', 'delta.checkpointInterval' = '3', "

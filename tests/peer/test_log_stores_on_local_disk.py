@@ -23,8 +23,6 @@ import tablefeed
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import Committed
 
-pytestmark = pytest.mark.peer
-
 LOG_STORES = ["HDFSLogStore", "LocalLogStore", "AzureLogStore", "GCSLogStore", "S3SingleDriverLogStore"]
 """Those that Delta has; the first is the default of `spark.delta.logStore.file.impl`."""
 OVERWRITE = False

@@ -18,8 +18,6 @@ from tablefeed.feed.upkeep.vacuum import vacuumed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 PROPERTIES = "delta.enableDeletionVectors = true, delta.enableChangeDataFeed = true"
 
 

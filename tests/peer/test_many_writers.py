@@ -28,8 +28,6 @@ from tablefeed.feed.upkeep.background import wait_until_done
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 
 def by_the_jar(session: SparkSession, location: str, rows: range) -> None:
     insert = "INSERT INTO delta.`{t}` VALUES ({n})"

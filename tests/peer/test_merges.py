@@ -24,8 +24,6 @@ from tablefeed.errors import TablefeedError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 Clauses = Mapping[str, Any]  # Any: lists of clauses, by the names that our merge has for them
 Outcome = dict[str, Any]  # Any: texts, and counts by name
 COPIES: Mapping[str, str] = {}

@@ -18,8 +18,6 @@ from peer.tables import read_all
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.peer
-
 Changes = list[tuple[int, str, int | None, int | None]]
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
 
 import tablefeed
 from peer.every_type import awkward_rows, nested_rows
@@ -16,8 +15,6 @@ from tablefeed.model.actions import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
-
-pytestmark = pytest.mark.peer
 
 PLACES = ["a%b c/ü:", None, "", "plain"]
 

@@ -13,8 +13,6 @@ from corpus.verdict import GONE_AS_IN_DELTA_SPARK
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 
 @pytest.mark.parametrize("table", sorted(GONE_AS_IN_DELTA_SPARK))
 def test_a_file_removed_by_another_spelling_of_its_path_is_gone(

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 import tablefeed
@@ -26,8 +25,6 @@ from tablefeed.feed.upkeep.vacuum import vacuumed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.peer
 
 EVERY: Mapping[str, str] = {
     "delta.enableDeletionVectors": "true",

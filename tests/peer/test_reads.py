@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-pytestmark = pytest.mark.peer
-
 DELETION_VECTORS = (
     "CREATE TABLE {t} (id LONG, p STRING) USING delta PARTITIONED BY (p) "
     "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",

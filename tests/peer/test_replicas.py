@@ -16,8 +16,6 @@ from tablefeed.model.outcome import Replicated
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 EVERYTHING = (
     "delta.enableDeletionVectors = true, delta.enableChangeDataFeed = true, delta.enableRowTracking = true, "
     "delta.columnMapping.mode = 'name'"

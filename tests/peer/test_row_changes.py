@@ -30,8 +30,6 @@ from tablefeed.feed.upkeep.vacuum import vacuumed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FED = {"delta.enableChangeDataFeed": "true"}
 MAPPED = {"delta.columnMapping.mode": "name"}

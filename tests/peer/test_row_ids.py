@@ -16,8 +16,6 @@ from peer.tables import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 KINDS: Mapping[str, str] = {
     "copied": "'delta.enableDeletionVectors' = 'false'",
     "vectors, mapped by name, fed": (

@@ -17,8 +17,6 @@ from peer.tables import commit_actions, in_spark, read_all
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.float64()), ("p", pa.string())])
 Row = tuple[int | None, float | None, str | None]
 OLD: Sequence[Row] = [

@@ -18,8 +18,6 @@ from tablefeed.feed.snapshot.open_log import open_log
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.peer
-
 RULES = (
     "CREATE TABLE {t} (id BIGINT NOT NULL, s STRING, at TIMESTAMP, v VARCHAR(3), c CHAR(3), "
     "st STRUCT<x: INT NOT NULL, y: INT>, day DATE GENERATED ALWAYS AS (CAST(at AS DATE)), "

@@ -19,8 +19,6 @@ from spark.streams import finish
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 Rows = tuple[list[str], dict[str, str]]
 """One stream: its columns as expressions, and the writer's options."""
 

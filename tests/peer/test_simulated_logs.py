@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from simulation.schedule import left_behind
-
-pytestmark = pytest.mark.peer
 
 
 def test_the_jar_reads_the_same_rows_from_the_logs_that_schedules_leave(

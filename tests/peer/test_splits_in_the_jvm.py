@@ -21,8 +21,6 @@ from tablefeed.indextables.split.table_indexing import indexing_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 UTC_US = pa.timestamp("us", "UTC")
 MOMENT = datetime(2024, 2, 29, 1, 2, 3, 456_789, UTC)
 COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {

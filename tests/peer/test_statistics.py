@@ -22,8 +22,6 @@ from tablefeed.errors import SchemaMismatchError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 Action = dict[str, Any]  # Any: JSON
 
 

@@ -6,12 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.peer
 
 
 def test_the_jar_writes_version_0_and_both_formats_read_it_back(delta_spark: SparkSession, tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from peer.checkpoints import offsets
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.peer
-
 JAR, OURS = "delta", "tablefeed"
 PATIENCE_S = 120
 

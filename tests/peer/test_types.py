@@ -18,8 +18,6 @@ from peer.tables import actions_of_kind, in_spark, read
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-pytestmark = pytest.mark.peer
-
 # Bytes that are no text: Delta-Spark writes U+FFFD for each and cannot read them back, ours are escaped.
 NO_TEXT = b"\xff\xfe"
 

@@ -21,8 +21,6 @@ from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 EVERY_BOUND = (
     "CREATE TABLE {t} (id LONG, n INT, sh SHORT, by BYTE, d DOUBLE, f FLOAT, dec DECIMAL(10,2), wide DECIMAL(38,18), "
     "s STRING, b BOOLEAN, bin BINARY, dt DATE, ts TIMESTAMP, tn TIMESTAMP_NTZ, st STRUCT<x: INT, y: ARRAY<INT>>, "

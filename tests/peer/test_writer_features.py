@@ -24,8 +24,6 @@ from tablefeed.log.conflicts import WriteKind
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.peer
-
 TABLES: Mapping[str, str] = {
     "inCommitTimestamp": "TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
     "rowTracking": "TBLPROPERTIES ('delta.enableRowTracking' = 'true')",

@@ -25,6 +25,11 @@ _FOR_FEW_ROWS = {
 }
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks every test of this folder."""
+    item.add_marker("spark")
+
+
 @pytest.fixture(scope="module")
 def few_rows(spark: SparkSession) -> Iterator[None]:
     """Has Spark do less around the few rows of a module's queries."""

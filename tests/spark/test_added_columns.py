@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from deltalake import write_deltalake
 
 from spark.streams import PATIENCE_S, finish, reader, refusal
@@ -17,8 +16,6 @@ from support.recorded import log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def put(table: Path, **columns: list[Any]) -> None:

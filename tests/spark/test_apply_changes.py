@@ -33,8 +33,6 @@ from tablefeed.model.actions import Version
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
-
 ARGUMENTS: dict[str, Any] = {
     "keys": "id",
     "sequence_by": "ts",

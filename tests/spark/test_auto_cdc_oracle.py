@@ -23,7 +23,7 @@ from support.auto_cdc import AutoCdc
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.one_spark, pytest.mark.usefixtures("few_rows")]
+pytestmark = [pytest.mark.one_spark, pytest.mark.usefixtures("few_rows")]
 
 KEYS = 300
 """Each has a history of its own."""

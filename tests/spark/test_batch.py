@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.readwriter import DataFrameWriter
 
-pytestmark = pytest.mark.spark
-
 
 def ids(spark: SparkSession, *values: int) -> DataFrame:
     return spark.createDataFrame([(value,) for value in values], "id long")

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import tablefeed
 from support.command_line import run
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few_rows")]
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 
 def _copied(spark: SparkSession, source: Path, target: Path, checkpoint: Path) -> list[int]:

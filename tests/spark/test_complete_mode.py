@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from deltalake import DeltaTable
 
 from spark.streams import action, actions, finish, grow, newest_version, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def write_whole(rows: DataFrame, target: Path, checkpoint: Path, **options: str) -> str:

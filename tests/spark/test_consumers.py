@@ -16,7 +16,7 @@ from spark.streams import drain, grow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few_rows")]
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 
 def test_what_a_stopped_stream_has_still_to_read_survives_vacuum(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from spark.streams import PATIENCE_S, copy, data_files, finish, grow, newest_ver
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize(
     ("incoming", "words"),

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
 from deltalake import write_deltalake
 
 from spark.streams import drained, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-pytestmark = pytest.mark.spark
 
 BY_TIME = {"withEventTimeOrder": True, "eventTimeColumn": "AT"}
 

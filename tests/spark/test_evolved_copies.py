@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # What stops and changes is the feed's. That Spark ends such a query and starts it again is test_tracked_metadata.py's.
-pytestmark = [pytest.mark.spark, pytest.mark.one_spark]
+pytestmark = pytest.mark.one_spark
 
 Row = tuple[object, ...]
 OTHERS = pytest.mark.every_stream

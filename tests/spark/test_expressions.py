@@ -19,8 +19,6 @@ from tablefeed.delta.schema.schema_string import format_schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 _MOST_REFUSED = 0.15
 _AT_ONCE = 60
 _MOST_FAILED = 2

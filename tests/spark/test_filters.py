@@ -20,8 +20,6 @@ from tablefeed.feed.scan.task import read_task
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 

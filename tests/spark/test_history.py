@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import tablefeed
 from tablefeed.spark import history
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("few_rows")]
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 
 def test_commits_are_rows_with_the_columns_of_describe_history(session: SparkSession, tmp_path: Path) -> None:

@@ -21,8 +21,6 @@ from support.session import environment
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 ROW = "id long, day string, name string, score double, flag boolean"
 STATES, COMMITS = "it053_events_avro", "itnative_events"
 

@@ -19,8 +19,6 @@ from tablefeed.data.read import FileColumns, ReadPlan, read_batches
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 DATE, TIMESTAMP = pa.date32(), pa.timestamp("us", "UTC")
 TIMES = pa.list_(pa.field("element", TIMESTAMP))
 STRUCT = pa.struct([("d", DATE), ("t", TIMESTAMP)])

@@ -6,7 +6,6 @@ import queue
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from prometheus_client import CollectorRegistry
 
 from spark.streams import PATIENCE_S, action, grow, ids_by_delta_rs, reader
@@ -16,8 +15,6 @@ from tablefeed.spark import MetricsListener
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import QueryProgressEvent, QueryTerminatedEvent
-
-pytestmark = pytest.mark.spark
 
 
 class HeardListener(MetricsListener):

@@ -11,8 +11,6 @@ from pyspark.sql import SparkSession
 import tablefeed
 from support.gateway import Gateway
 
-pytestmark = pytest.mark.spark
-
 OTHERS = ("azurite", "fake_gcs_server")
 STORES = ["s3_server", *(pytest.param(server, marks=pytest.mark.every_store) for server in OTHERS)]
 

@@ -15,7 +15,7 @@ from spark.streams import reader
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.one_spark, pytest.mark.usefixtures("few_rows")]
+pytestmark = [pytest.mark.one_spark, pytest.mark.usefixtures("few_rows")]
 
 
 def test_sql_reads_a_table_its_versions_and_its_changes_and_joins_a_stream_by_views(

@@ -13,8 +13,6 @@ import pytest
 from feed.rows.test_apply_changes import a_target, rows
 from spark.test_apply_changes import feed, txns
 
-pytestmark = pytest.mark.spark
-
 PIPELINE = Path(__file__).parents[2] / "examples" / "pipeline"
 
 

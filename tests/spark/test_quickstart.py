@@ -15,8 +15,6 @@ from spark.streams import ids_by_delta_rs
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.py"
 
-pytestmark = pytest.mark.spark
-
 CLIENT = """
 import json, runpy, sys
 from pathlib import Path

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # All streams run in the fixture, on the first test's time.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 AT_ONCE = 3
 """Queries that run side by side: each waits for its processes more than it works."""

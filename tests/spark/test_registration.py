@@ -5,15 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from pyspark_tablefeed import DefaultSource
 from spark.streams import grow, ids_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def test_a_session_that_registered_nothing_knows_the_format(new_session: SparkSession, tmp_path: Path) -> None:

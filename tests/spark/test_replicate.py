@@ -19,8 +19,6 @@ from tablefeed.model.outcome import Replicated
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 def test_tasks_copy_the_files_of_a_commit_and_name_one_that_is_gone(session: SparkSession, tmp_path: Path) -> None:
     source, target = str(tmp_path / "source"), str(tmp_path / "target")

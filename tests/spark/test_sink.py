@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from deltalake import DeltaTable
 
 from spark.streams import (
@@ -22,8 +21,6 @@ from spark.streams import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def forget_last_batch(checkpoint: Path) -> None:

@@ -18,8 +18,6 @@ from tablefeed.feed.rows.divided import EVENTS_DIR
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 OPTIONS = {"keys": "id", "sequenceBy": "ts", "applyAsDeletes": "op = 'd'", "exceptColumnList": "op"}
 
 

@@ -15,8 +15,6 @@ from spark.streams import reader
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize("mapping", ["none", "id", "name"])
 def test_counts_by_windows_are_written_when_the_watermark_is_past_them(

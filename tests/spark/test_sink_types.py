@@ -6,16 +6,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 import tablefeed
 from spark.streams import copy
 from support.variants import told, variants
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def test_variants_come_through_both_writers_and_both_readers_as_they_were(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,8 +23,6 @@ from spark.streams import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 def test_the_table_as_it_is_comes_first_and_then_each_commit_as_it_lands(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"

@@ -6,14 +6,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from spark.streams import PATIENCE_S, grow, reader, tailing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 COMMITS = 30
 

@@ -17,8 +17,6 @@ from support.recorded import log, schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
-
 VARIANT: Action = protocol(3, 7, readerFeatures=["variantType"], writerFeatures=["variantType"])
 NO_KEYS = b"\x01\x00\x00"
 """The metadata of a variant that has no object in it."""

@@ -6,14 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from spark.streams import drained, grow, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def ends_of(checkpoint: Path, batch: int) -> list[tuple[int, int]]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from spark.streams import grow, ids_by_delta_rs
 from support.unity import TOKEN, FakeCatalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def test_a_stream_reads_one_table_by_its_name_and_writes_another(

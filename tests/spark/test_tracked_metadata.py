@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
 from deltalake import write_deltalake
 
 from scenarios.tables import Table
@@ -14,8 +13,6 @@ from spark.streams import PATIENCE_S, reader, refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def run(spark: SparkSession, table: Path, checkpoint: Path, rows: list[tuple[object, ...]], **options: object) -> None:

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark.streams import copy, reader, refusal, write_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 NESTED = pa.struct([pa.field("n", pa.int32()), pa.field("words", pa.list_(pa.string()))])
 

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from deltalake import DeltaTable
 
 from spark.streams import PATIENCE_S, grow, log_file, newest_version, reader, write_out
@@ -14,8 +13,6 @@ from tablefeed.store import LocalStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def checkpoint_after(target: Path, version: int) -> int:

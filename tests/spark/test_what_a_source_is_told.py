@@ -18,8 +18,6 @@ from tablefeed.spark.worker import PLANNING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 def register_teller(spark: SparkSession) -> None:
     """Registers the source `teller`, which fails with all that it was told."""
