@@ -18,7 +18,7 @@ from tablefeed.delta import fields, names
 from tablefeed.delta.columns import DELETION_VECTOR, FILE_COLUMNS, STRING_MAP, file_keys
 from tablefeed.delta.stats.stats_columns import texts_of
 from tablefeed.model.action_fields import BadActionError
-from tablefeed.parquet_footer import check_columns, open_parquet
+from tablefeed.parquet_footer import check_columns, check_counts, open_parquet
 
 
 class CheckpointParquet:
@@ -31,7 +31,9 @@ class CheckpointParquet:
         self._file = open_parquet(source)
         self._schema: pa.Schema = self._file.schema_arrow  # pyarrow makes it anew whenever it is asked for
         metadata = self._file.metadata
-        check_columns(metadata)
+        self._is_small = _is_small(metadata)
+        # Checking every column takes as long as opening a small checkpoint, of which no chunk is asked for.
+        (check_counts if self._is_small else check_columns)(metadata)
         if any(metadata.row_group(n).total_byte_size > _WHOLE_CHUNK_BYTES for n in range(metadata.num_row_groups)):
             self._file = open_parquet(source, metadata=metadata, pre_buffer=False, buffer_size=_PIECE_BYTES)
 
@@ -144,6 +146,8 @@ class CheckpointParquet:
 
         So a reader of files does not read past tombstones, of which a busy table has far more.
         """
+        if self._is_small:
+            return [*range(self._file.num_row_groups)]
         metadata, schema = self._file.metadata, self._leaves()
         columns = ((i, schema.column(i)) for i in range(len(schema)))
         flat = [(i, column.path.partition(".")[0]) for i, column in columns if column.max_repetition_level == 0]
@@ -173,7 +177,7 @@ class CheckpointParquet:
 
     def _has_every_text(self, members: frozenset[str]) -> bool:
         """Whether the footer shows that each add has its statistics as text, so that the struct need not be read."""
-        if _STATS not in members:
+        if _STATS not in members or self._is_small:
             return False
         nulls = {f"{names.ADD}.{_PATH}": 0, f"{names.ADD}.{_STATS}": 0}
         metadata = self._file.metadata
@@ -185,6 +189,13 @@ class CheckpointParquet:
                         return False
                     nulls[chunk.path_in_schema] += chunk.statistics.null_count
         return len(set(nulls.values())) == 1
+
+
+def _is_small(metadata: pq.FileMetaData) -> bool:
+    """Whether reading too many columns takes less time than asking the footer which ones are needed."""
+    if metadata.num_row_groups > 1 or metadata.num_columns > _FEW_COLUMNS:
+        return False
+    return all(metadata.row_group(n).total_byte_size <= _SMALL_BYTES for n in range(metadata.num_row_groups))
 
 
 def _values_in(chunk: pq.ColumnChunkMetaData) -> int:
@@ -203,6 +214,7 @@ _REMOVE_WIRE: Mapping[str, str] = {
 }
 _VECTOR_WIRE = fields.DELETION_VECTOR_FIELDS
 _FEWEST_ROWS, _BATCH_ROWS, _BATCH_BYTES = 1 << 10, 64 << 10, 16 << 20  # larger batches are not faster
+_SMALL_BYTES = 64 << 10
 _WIDTH, _FEW_COLUMNS = 8, 64
 """The bytes of most values in memory, and the number of leaves with which a batch of any rows is small."""
 _WHOLE_CHUNK_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
