@@ -101,7 +101,7 @@ def test_a_block_that_claims_more_than_its_bytes_can_become_takes_no_memory_for_
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"", "number of documents differs"),
+        (b"", "claims 1 documents"),
         (struct.pack("<I", 0), "number of documents differs"),
         (b"ab" + struct.pack("<II", 0, 2), "number of documents differs"),
         (b"ab" + struct.pack("<II", 1, 1), "do not follow each other"),
@@ -138,6 +138,21 @@ def test_a_block_that_is_none_of_its_compressor_is_refused(compressor: int) -> N
 def test_an_index_that_is_none_of_its_blocks_is_refused(index: bytes, reason: str) -> None:
     with pytest.raises(DamagedSplitError, match=reason):
         opened(with_index(index))
+
+
+@pytest.mark.parametrize(("compressor", "most"), [(NONE, 3), (LZ4, 12 * 255 // 4), (ZSTD, (1 << 28) // 4)])
+def test_an_index_that_claims_more_documents_than_the_bytes_of_a_block_can_hold_is_refused(
+    compressor: int, most: int
+) -> None:
+    def claims(rows: int) -> int:
+        layer = vint(1) + vint(0) + vint(0) + vint(rows) + vint(12)
+        body = b"x" * 12 + vint(1) + vint(len(layer)) + layer + struct.pack("<IQB15x", 2, 12, compressor)
+        return opened(body + marks(body)).row_count
+
+    assert claims(most) == most
+    for rows in (most + 1, 10**15):
+        with pytest.raises(DamagedSplitError, match=f"has a block of 12 bytes that claims {rows} documents"):
+            claims(rows)
 
 
 def test_bytes_that_are_in_no_block_are_refused() -> None:

@@ -29,6 +29,7 @@ _MOST_RAW_BYTES = 1 << 28
 """Of one block. A block has 16 KiB or is one larger document; a block that claims more than this is damaged."""
 _BYTES_AT_ONCE = 8 << 20
 """Of unpacked documents, plus at most one block. So 32 bits are enough to count the bytes."""
+_BEGIN_BYTES = 4  # in a block, for each document, where it begins
 _MOST_LZ4_RATIO = 255  # a byte of an LZ4 block unpacks to at most so many
 
 
@@ -87,7 +88,7 @@ def read_store(read: Read, begin: int, end: int) -> DocStore:
     if index > index_end:
         raise DamagedSplitError("has a doc store whose index begins after its end")
     rest = tail[index - first : body] if index >= first else exactly(read, begin + index, first + body - index)
-    row_ends, byte_ends = _block_ends(rest[: index_end - index], index)
+    row_ends, byte_ends = _block_ends(rest[: index_end - index], index, compressor)
     return DocStore(
         offset=begin,
         compressor=compressor,
@@ -165,7 +166,7 @@ class Checksum:
             raise DamagedSplitError("has a doc store that does not match its checksum")
 
 
-def _block_ends(index: bytes, size: int) -> tuple[array[int], array[int]]:
+def _block_ends(index: bytes, size: int, compressor: int) -> tuple[array[int], array[int]]:
     """Where each block ends, in rows and in bytes, from the lowest layer of the skip index.
 
     The blocks fill all bytes before the index, which begins at `size`; each begins where the one before ends.
@@ -188,6 +189,8 @@ def _block_ends(index: bytes, size: int) -> tuple[array[int], array[int]]:
                 row, byte = row + rows, byte + length
                 if byte > size:
                     break
+                if rows * _BEGIN_BYTES > _most_raw(length, compressor):
+                    raise DamagedSplitError(f"has a block of {length} bytes that claims {rows} documents")
                 row_ends.append(row)
                 byte_ends.append(byte)
     except (IndexError, OverflowError) as error:
@@ -219,14 +222,19 @@ def _raw(packed: memoryview, compressor: int) -> bytes:
     payload = packed[4:]
     if not size:
         return b""  # which is no frame, and for Arrow no LZ4 block either
-    most = min(_MOST_RAW_BYTES, _MOST_LZ4_RATIO * len(payload) if compressor == _LZ4 else _MOST_RAW_BYTES)
-    if size > most:
+    if size > _most_raw(len(payload), compressor):
         raise DamagedSplitError(f"has a block that claims {size} bytes")
     try:
         raw: bytes = _CODECS[compressor].decompress(payload, decompressed_size=size, asbytes=True)
     except (pa.ArrowException, OSError) as error:
         raise DamagedSplitError("has a block that cannot be decompressed") from error
     return raw
+
+
+def _most_raw(packed_bytes: int, compressor: int) -> int:
+    """The most bytes to which a block of so many bytes can unpack."""
+    ratios = {_NONE: 1, _LZ4: _MOST_LZ4_RATIO}
+    return min(_MOST_RAW_BYTES, packed_bytes * ratios.get(compressor, _MOST_RAW_BYTES))
 
 
 _CODECS = {_LZ4: pa.Codec("lz4_raw"), _ZSTD: pa.Codec("zstd")}
