@@ -109,6 +109,19 @@ def test_a_deletion_vector_outside_the_table_is_refused(tmp_path: Path, kind: st
         tablefeed.open_table(table, storage_options=ALLOWED).to_arrow()
 
 
+def test_a_deletion_vector_that_is_gone_has_another_error_class_than_a_damaged_one(tmp_path: Path) -> None:
+    place = f"file://{tmp_path}/t/vector"
+    vector = {"storageType": "p", "pathOrInlineDv": place, "offset": 0, "sizeInBytes": 4, "cardinality": 1}
+    features = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
+    table = a_table(tmp_path, features, add("own", size=1, deletionVector=vector))
+
+    with pytest.raises(DataFileError, match=r"^\[DELTA_FILE_NOT_FOUND\]"):
+        tablefeed.open_table(table).to_arrow()
+    (table / "vector").write_bytes(b"none")
+    with pytest.raises(DataFileError, match=r"^\[DELTA_DELETION_VECTOR_INVALID\]"):
+        tablefeed.open_table(table).to_arrow()
+
+
 @pytest.mark.parametrize("value", ["yes", "", "1"])
 def test_leave_that_is_neither_true_nor_false_is_refused_before_anything_is_read(tmp_path: Path, value: str) -> None:
     with pytest.raises(IllegalOptionError, match="must be 'true' or 'false'"):

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from support.faulty_store import FaultyStore
 from support.split_tables import log_of, numeric_or_text, split_table
 from tablefeed.delta.columns import to_add_files
-from tablefeed.errors import DataFileError, ObjectNotFoundError
+from tablefeed.errors import DataFileError, LogError, ObjectNotFoundError
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.scan.snapshot_tasks import snapshot_tasks
+from tablefeed.feed.scan.split_task import SplitColumns
 from tablefeed.feed.scan.spread import spread
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.scan.task import ScanTask, read_task
@@ -230,6 +231,40 @@ def test_a_split_with_another_number_of_rows_than_the_log_says_is_refused(in_log
     assert read_as('{"numRecords":2}') == read_as(None) == [1, 2]
     with pytest.raises(DataFileError, match=f"{in_log}"):
         read_as(f'{{"numRecords":{in_log}}}')
+
+
+def read_changed(memory: MemoryStore, **changed: object) -> list[int]:
+    """The ids of the one split, read as its add would say it with these fields."""
+    snapshot = log_of(memory).load()
+    (add,) = (add for batch in snapshot.live_files(with_stats=True) for add in to_add_files(batch))
+    return ids(table_scan(snapshot).of([replace(add, **changed)]), memory)  # type: ignore[arg-type]
+
+
+def test_a_split_whose_size_the_log_does_not_say_is_read_and_refused_where_it_is_gone() -> None:
+    memory = split_table(rows({"id": 1}, {"id": 2}))
+
+    assert read_changed(memory, size_bytes=0) == [1, 2]
+    with pytest.raises(DataFileError, match=r"gone\.split"):
+        read_changed(memory, size_bytes=0, path="gone.split")
+
+
+@pytest.mark.parametrize("path", ["../secret.split", "x/../../secret.split", "/secret.split"])
+def test_a_split_outside_the_table_is_not_opened(path: str) -> None:
+    with pytest.raises(LogError, match="outside the table; it was not opened"):
+        read_changed(split_table(rows({"id": 1})), path=path)
+
+
+def test_a_partition_value_of_another_type_is_refused_with_its_split() -> None:
+    plain = split_table(rows({"id": 1}).select(["id"]))
+    task = table_scan(log_of(plain).load())
+    (add,) = (add for batch in log_of(plain).load().live_files() for add in to_add_files(batch))
+    task = replace(task, columns=SplitColumns(partitioned_by=frozenset({"day"})))
+    day = pa.schema([SCHEMA.field("day")])
+
+    (found,) = read_task(task.of([replace(add, partition_values={"day": "2024-01-09"})]), day, store=plain)
+    assert found["day"].to_pylist() == [DAYS[0]]
+    with pytest.raises(DataFileError, match="the partition value 'x' of day is not of type date32"):
+        list(read_task(task.of([replace(add, partition_values={"day": "x"})]), day, store=plain))
 
 
 # --- tasks that share a split ----------------------------------------------------------------------------------------

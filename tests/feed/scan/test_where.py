@@ -231,6 +231,20 @@ def test_what_is_not_sure_to_mean_what_it_means_to_spark_is_refused_by_name(
     assert ("allowed are AND, OR, NOT" in text) != (said.startswith("names ") and ", but " in said)
 
 
+@pytest.mark.parametrize(
+    ("number", "most_scale"),
+    [(2**31 - 1, 28), (-(2**31) + 1, 28), (2**31, 18), (2**63 - 1, 18), (2**63, 19), (-(2**63), 19), (10**19, 18)],
+)
+def test_a_whole_number_is_compared_with_as_many_decimals_as_38_digits_leave(number: int, most_scale: int) -> None:
+    assert kept(f"a < {number}", pa.decimal128(38, most_scale), None) == []
+    assert "Spark would round" in refusal(f"a < {number}", pa.decimal128(38, most_scale + 1))
+
+
+def test_a_number_has_up_to_100_characters() -> None:
+    assert kept(f"a = {'0' * 99}5", pa.int64(), 5, 6) == [5]
+    assert "where a number is expected" in refusal(f"a = {'0' * 100}5", pa.int64())
+
+
 def test_a_column_that_spark_compares_by_rules_of_its_own_can_only_be_null() -> None:
     char = Field("a", Primitive("string"), nullable=True, metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(5)"})
     collated = Field("b", Primitive("string"), nullable=True, metadata={"__COLLATIONS": {"b": "icu.UNICODE_CI"}})
