@@ -142,6 +142,16 @@ def test_a_value_is_read_as_the_schema_says(kind: pa.DataType, given: object, to
     assert stored(given, kind, count=count) == told
 
 
+def test_a_split_may_have_times_without_zone_in_both_forms() -> None:
+    split = a_split(["at"], [[[(0, "1000")], [(0, "1970-01-01 00:00:00.002")], []]])
+
+    assert rows(split, pa.schema([("at", pa.timestamp("us"))])) == [
+        {"at": datetime(1970, 1, 1, 0, 0, 0, 1000)},  # noqa: DTZ001 - has no zone
+        {"at": datetime(1970, 1, 1, 0, 0, 0, 2000)},  # noqa: DTZ001 - as above
+        {"at": None},
+    ]
+
+
 def test_nan_is_nan_of_either_width_and_zero_keeps_its_sign() -> None:
     assert math.copysign(1, stored(-0.0, pa.float64())) == -1
     assert math.isnan(stored(math.nan, pa.float64()))

@@ -182,12 +182,14 @@ def _parsed(kind: pa.DataType) -> Callable[[pa.BinaryArray], pa.Array]:
 
 
 def _without_zone(texts: pa.BinaryArray) -> pa.Array:
-    # The newer writer (`Style.ARROW`) stores Spark's microseconds, as digits. Any other text is an SQL timestamp.
+    # The newer writer (`Style.ARROW`) stores Spark's microseconds, as digits. Any other text is an SQL timestamp. A
+    # merge of splits may bring both together.
     kind = pa.timestamp("us")
     texts = texts.cast(pa.string())
-    if pc.all(pc.match_substring_regex(texts, r"^-?[0-9]+$")).as_py():
-        return texts.cast(pa.int64()).cast(kind)
-    return texts.cast(kind)
+    is_number = pc.match_substring_regex(texts, r"^-?[0-9]+$")
+    none = pa.scalar(None, pa.string())
+    micros = pc.if_else(is_number, texts, none).cast(pa.int64()).cast(kind)
+    return pc.coalesce(micros, pc.if_else(is_number, none, texts).cast(kind))
 
 
 _Conversions = Mapping[tuple[Code, pa.DataType], Callable[[Any], pa.Array]]  # Any: an array of the code's own type
