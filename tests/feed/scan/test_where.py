@@ -238,6 +238,7 @@ def test_what_is_not_sure_to_mean_what_it_means_to_spark_is_refused_by_name(
 def test_a_whole_number_is_compared_with_as_many_decimals_as_38_digits_leave(number: int, most_scale: int) -> None:
     assert kept(f"a < {number}", pa.decimal128(38, most_scale), None) == []
     assert "Spark would round" in refusal(f"a < {number}", pa.decimal128(38, most_scale + 1))
+    assert kept("a = 5", pa.decimal128(38, 0), 5, 6) == [5]
 
 
 def test_a_number_has_up_to_100_characters() -> None:
