@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import tablefeed
-from support.command_line import run, run_without_rights
+from support.command_line import run, run_without_rights, started
 from tablefeed.cli.rows import whole_file
 
 
@@ -306,6 +306,22 @@ def test_a_file_that_fails_halfway_is_not_there(orders: Path, tmp_path: Path) ->
     assert done.code == 3
     assert output.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["o.csv"]
+
+
+@pytest.mark.parametrize("shape", ["parquet", "arrow"])
+def test_rows_that_break_off_in_a_pipe_are_not_taken_for_all_rows(shape: str, tmp_path: Path) -> None:
+    for start in (0, 3):
+        tablefeed.append(tmp_path / "t", pa.table({"id": range(start, start + 3)}))
+    last = next(tablefeed.open_table(tmp_path / "t").files())["path"].to_pylist()[-1]
+    (tmp_path / "t" / last).unlink()
+
+    with started("cat", tmp_path / "t", "--format", shape) as process:
+        out, _ = process.communicate()
+    copied = run("append", tmp_path / "copy", "-", "--format", shape, data=out)
+
+    assert (process.returncode, copied.code) == (3, 2)
+    assert "cannot be read" in copied.err
+    assert not (tmp_path / "copy").exists()
 
 
 def test_outputs_that_are_written_at_once_to_one_folder_are_both_whole(tmp_path: Path) -> None:

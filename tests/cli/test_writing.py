@@ -227,6 +227,17 @@ def test_a_field_of_csv_that_does_not_fit_its_column_is_refused(column: str, fie
     assert tablefeed.open_table(tmp_path / "table").version == 0
 
 
+def test_a_stream_of_arrow_that_ends_without_its_mark_is_refused(tmp_path: Path) -> None:
+    rows, stream = pa.table({"id": [7]}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, rows.schema) as writer:
+        writer.write_table(rows)
+    whole = stream.getvalue().to_pybytes()
+
+    done = run("append", tmp_path, "-", "--format", "arrow", data=whole[:-8])
+    assert (done.code, "may be cut off" in " ".join(done.err.split())) == (2, True)
+    assert run("append", tmp_path, "-", "--format", "arrow", data=whole).code == 0
+
+
 def test_a_json_object_without_keys_is_a_row_of_nulls(tmp_path: Path) -> None:
     tablefeed.create(tmp_path, TYPES)
 
@@ -250,6 +261,10 @@ def test_columns_are_matched_without_case(data: str, orders: Path) -> None:
         ("r.csv", "id,name,day\nx,n,2026-01-01\n", "cannot be read"),
         ("r.csv", "id,name,day\n1,n,noon\n", "row 1: 'day' is date32"),
         ("r.csv", "id,day,day\n1,2026-01-01,2026-01-02\n", "column 'day' is there twice"),
+        ("r.csv", 'id,name\n1,n\n2,"cut', "it ends within a quoted value"),
+        ("r.csv", 'id,name\n1,n\n2,"cut\n', "it ends within a quoted value"),
+        ("r.csv", 'id,"name', "cannot be read"),
+        ("r.csv", 'name\n"n"\n"', "it ends within a quoted value"),
         ("r.jsonl", '{"id": ' + "[" * 100_000, "too deep"),
         ("r.jsonl", "[1]\n", "line 1 is not a JSON object"),
         ("r.jsonl", '{"id": "one"}\n', "cannot be read"),

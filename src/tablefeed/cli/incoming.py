@@ -161,23 +161,47 @@ def _parquet(stream: IO[bytes], _known: pa.Schema | None) -> tuple[pa.Schema, It
     return file.schema_arrow, file.iter_batches()
 
 
+class _Noticing(io.RawIOBase):
+    """A stream that knows whether a read got nothing: Arrow reads none behind the mark at the end of its stream."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self.has_ended = stream, False
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self.has_ended |= not data and size != 0
+        return data
+
+
 def _arrow(stream: IO[bytes], _known: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     import pyarrow as pa
 
-    reader = pa.ipc.open_stream(stream)
-    return reader.schema, iter(reader)
+    source = _Noticing(stream)
+    reader = pa.ipc.open_stream(source)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from reader
+        if source.has_ended:  # Arrow takes that for the end of the rows
+            raise pa.ArrowInvalid("the stream has no mark at its end, so it may be cut off")
+
+    return reader.schema, batches()
 
 
 def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     import pyarrow as pa
     from pyarrow import csv
 
-    data = pa.py_buffer(stream.read())
-    if not data.size:  # Arrow's own error for this may abort the process when it ends
+    data = stream.read()
+    if not data:  # Arrow's own error for this may abort the process when it ends
         raise pa.ArrowInvalid("Empty CSV file")
     parse = csv.ParseOptions(newlines_in_values=True)
     names = csv.open_csv(pa.BufferReader(data), parse_options=parse).schema.names
     _check_names(names)
+    # A row of nulls follows. In a file that is cut off within quotes it would be a part of the last value.
+    data += (b"" if data.endswith(b"\n") else b"\n") + b"," * (len(names) - 1) + b"\n"
     parse.ignore_empty_lines = len(names) > 1  # in a file of one column an empty line is a null
     types = {name: kind for name in names if (kind := _known_type(name, known)) is not None}
 
@@ -189,7 +213,10 @@ def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterato
             quoted_strings_can_be_null=False,
         )
         # A reader of its own: the threads of the one before may still read ahead.
-        return csv.read_csv(pa.BufferReader(data), parse_options=parse, convert_options=convert)
+        rows = csv.read_csv(pa.BufferReader(data), parse_options=parse, convert_options=convert)
+        if not rows.num_rows or any(column[-1].is_valid for column in rows.columns):
+            raise pa.ArrowInvalid("it ends within a quoted value")
+        return rows.slice(0, rows.num_rows - 1)
 
     found = read()
     infinite = {field.name: field.type for field in found.schema if _has_infinity(found[field.name])}

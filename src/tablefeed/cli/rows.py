@@ -5,10 +5,11 @@ A file appears under its name when it is complete. Rows are streamed: memory hol
 
 from __future__ import annotations
 
+import io
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import date
 from enum import StrEnum
 from itertools import chain, islice
@@ -261,11 +262,40 @@ def _csv_column(column: pa.Array) -> pa.Array:
     return pa.array((text if text is None or is_a.is_nested(kind) else text.strip('"') for text in texts), pa.string())
 
 
+class _Whole(io.RawIOBase):
+    """A stream of a format that marks its end: rows that break off get no such mark, and no reader takes them."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._is_cut = stream, False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:  # Any: a buffer
+        return len(data) if self._is_cut else self._stream.write(data)
+
+    @contextmanager
+    def or_cut(self, end: bytes = b"") -> Iterator[None]:
+        """Where the block raises, writes `end`, and nothing after that."""
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):
+                self._stream.write(end)
+            self._is_cut = True
+            raise
+
+
+_BEGIN_OF_A_MESSAGE = b"\xff" * 4
+"""Of Arrow. A stream may end after a message, without a mark, but not within one."""
+
+
 def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    with parquet.ParquetWriter(sink, schema) as writer:
+    whole = _Whole(sink)
+    with parquet.ParquetWriter(whole, schema) as writer, whole.or_cut():
         group: list[pa.RecordBatch] = []
         rows = size_bytes = 0
         for batch in chain(batches, [None]):
@@ -280,7 +310,8 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: I
 def _write_arrow(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
     import pyarrow as pa
 
-    with pa.ipc.new_stream(sink, schema) as writer:
+    whole = _Whole(sink)
+    with pa.ipc.new_stream(whole, schema) as writer, whole.or_cut(_BEGIN_OF_A_MESSAGE):
         for batch in batches:
             writer.write_batch(batch)
 
