@@ -100,6 +100,55 @@ def test_a_listing_begins_at_its_start_and_goes_on_page_by_page(object_store: Ga
     assert len(object_store.requests) == (9 if object_store.scheme == "abfs" else 5)
 
 
+@EACH_BEHIND_A_GATEWAY
+def test_a_listing_that_gives_a_page_again_is_an_error(object_store: Gateway) -> None:
+    store, object_store.page_entries, object_store.forgets_pages = writer(object_store), 2, True
+    for version in range(5):
+        store.replace(f"log/{version}.json", b"x")
+
+    with pytest.raises(StoreError, match=r"list log at .* a page of the listing again"):
+        list(store.list("log"))
+
+
+@EACH_BEHIND_A_GATEWAY
+@pytest.mark.parametrize("data", [b"", b"<html>Please sign in.</html>"])
+def test_an_answer_that_is_no_listing_is_an_error_and_no_empty_directory(object_store: Gateway, data: bytes) -> None:
+    store = writer(object_store)
+    store.replace("log/0.json", b"x")
+    object_store.answers = lambda told: (200, {}, data) if object_store.in_pages(told) else None
+    object_store.page_entries = 100
+
+    with pytest.raises(StoreError, match="Could not list log at "):
+        list(store.list("log"))
+
+
+def answered(gateway: Gateway, status: int, span: str, data: bytes) -> None:
+    """Lets the gateway answer each read of an object in this way."""
+    headers = {"Content-Range": span} if span else {}
+    is_read = re.compile("GET .*alt=media" if gateway.scheme == "gs" else "GET ")
+    gateway.answers = lambda told: (status, headers, data) if is_read.match(told) else None
+
+
+@pytest.mark.parametrize("object_store", ["s3_server", "fake_gcs_server"], indirect=True)
+def test_a_range_is_taken_from_the_whole_object_where_a_server_answers_with_that(object_store: Gateway) -> None:
+    store = writer(object_store)
+    store.replace("f", b"012345678")
+    answered(object_store, 200, "", b"012345678")
+
+    assert (store.read("f", start=2, end=5), store.read("f", start=7)) == (b"234", b"78")
+
+
+@pytest.mark.parametrize("object_store", ["s3_server", "fake_gcs_server"], indirect=True)
+@pytest.mark.parametrize(("span", "data"), [("bytes 2-3/9", b"23"), ("bytes 0-2/9", b"012")])
+def test_a_range_that_was_not_asked_for_is_an_error(object_store: Gateway, span: str, data: bytes) -> None:
+    store = writer(object_store)
+    store.replace("f", b"012345678")
+    answered(object_store, 206, span, data)
+
+    with pytest.raises(StoreError, match="another part of the object"):
+        store.read("f", start=2, end=5)
+
+
 @EACH
 @pytest.mark.every_store
 @pytest.mark.timeout(1_800)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -29,7 +30,8 @@ class Gateway:
     too many, that another one came between, that the credentials have expired or that they are wrong. `loses` says
     whether it is done and not answered, `stalls` whether it is neither done nor answered before the test ends.
     `passes_conditions_over` says whether the server does not know the condition of a request. `page_entries` makes it
-    one that answers a listing with so many entries at most.
+    one that answers a listing with so many entries at most, `forgets_pages` with the first of them whichever page is
+    asked for. `answers` may give an answer in place of the server.
     """
 
     scheme: str
@@ -43,6 +45,8 @@ class Gateway:
     stalls: Callable[[str], bool] = lambda _: False
     passes_conditions_over: Callable[[str], bool] = lambda _: False
     page_entries: int | None = None
+    forgets_pages: bool = False
+    answers: Callable[[str], Answer | None] = lambda _: None
     requests: list[str] = field(default_factory=list)
     signed: list[str] = field(default_factory=list)  # how each request says whose it is
     ended: threading.Event = field(default_factory=threading.Event)
@@ -91,7 +95,7 @@ class Gateway:
         """Behaves well from now on, with a new empty bucket."""
         self.throttles = self.contends = self.loses = self.stalls = lambda _: False
         self.expires = self.refuses = self.passes_conditions_over = self.loses
-        self.page_entries = None
+        self.page_entries, self.forgets_pages, self.answers = None, False, lambda _: None
         self.ended.set()
         self.ended.clear()
         self.bucket = f"lake-{uuid.uuid4()}"
@@ -135,11 +139,16 @@ def _handler(gateway: Gateway, behind: tuple[str, int], writing: threading.Lock 
                 if misbehaves(told):
                     self._answer(status, list(headers.items()), data)
                     return
+            if (given := gateway.answers(told)) is not None:
+                self._answer(given[0], list(given[1].items()), given[2])
+                return
             if gateway.stalls(told):
                 gateway.ended.wait()
                 self.close_connection = True
                 return
             path = self.path + gateway.in_pages(told)
+            if gateway.forgets_pages:
+                path = re.sub(r"&(continuation-token|pageToken|marker)=[^&]*", "", path)
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
             if gateway.passes_conditions_over(told):
                 path, headers = gateway.without_condition(path, headers)

@@ -24,7 +24,8 @@ from azure.storage.blob import BlobBlock
 from azure.storage.blob.aio import BlobPrefix
 
 from tablefeed.errors import StoreConfigError
-from tablefeed.store.objects import PART_BYTES, ObjectStore, Page, Parts, total_bytes
+from tablefeed.store.objects import PART_BYTES, ObjectStore, Page, Parts
+from tablefeed.store.ranges import total_bytes
 
 _ONCE = {"match_condition": MatchConditions.IfMissing}
 _TAKEN = ("BlobAlreadyExists", "ConditionNotMet")

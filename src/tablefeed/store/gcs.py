@@ -13,7 +13,8 @@ from typing import Any
 from gcsfs.core import GCSFileSystem, UnclosableBytesIO
 from gcsfs.retry import HttpError, is_retriable
 
-from tablefeed.store.objects import ObjectStore, Page, Parts, range_header, total_bytes
+from tablefeed.store.objects import ObjectStore, Page, Parts
+from tablefeed.store.ranges import part_of, range_header, total_bytes
 
 _send = inspect.unwrap(GCSFileSystem._request)  # noqa: SLF001 - without its repetitions, which wait for seconds and log
 _FIELDS = "items(name,size,updated),prefixes,nextPageToken"
@@ -44,7 +45,8 @@ class GcsStore(ObjectStore):
 
     def _fetch(self, name: str, start: int, end: int | None) -> bytes:
         span = range_header(start, end)
-        return self._call("GET", _OBJECT, self._bucket, self._key(name), alt="media", headers=span)[1]
+        headers, data = self._call("GET", _OBJECT, self._bucket, self._key(name), alt="media", headers=span)
+        return part_of(data, headers.get("Content-Range"), start, end)
 
     def _first(self, key: str, count: int) -> tuple[bytes, int]:
         headers, data = self._call("GET", _OBJECT, self._bucket, key, alt="media", headers=range_header(0, count))
@@ -63,9 +65,12 @@ class GcsStore(ObjectStore):
 
     def _copied(self, key: str, source: ObjectStore, source_key: str, size_bytes: int) -> bool:  # noqa: ARG002 - any
         place = f"{_OBJECT}/rewriteTo/{_OBJECT}", source._bucket, source_key, self._bucket, key  # noqa: SLF001
-        answer: dict[str, Any] = {}
+        answer, copied = dict[str, Any](), -1
         while not answer.get("done"):
             answer = json.loads(self._call("POST", *place, json={}, rewriteToken=answer.get("rewriteToken"))[1])
+            before, copied = copied, int(answer.get("totalBytesRewritten", 0))
+            if copied <= before and not answer.get("done"):
+                raise OSError(f"the server copies nothing more after {copied} bytes")
         return True
 
     def _may_pass(self, error: Exception) -> bool:

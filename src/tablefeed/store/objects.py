@@ -25,10 +25,10 @@ from weakref import WeakKeyDictionary
 
 from fsspec.asyn import sync
 from fsspec.exceptions import FSTimeoutError
-from fsspec.spec import AbstractBufferedFile
 
 from tablefeed.errors import NotExclusiveError, ObjectNotFoundError, StoreError
 from tablefeed.store.base import Content, Entry, Pieces, Store, Within, check_after, failed, own_name, streamed
+from tablefeed.store.ranges import Ranges
 from tablefeed.store.remote import FsspecStore
 
 PART_BYTES = 8 * 2**20
@@ -279,13 +279,17 @@ class ObjectStore(FsspecStore):
 
     def _pages(self, directory: str, start: str = "") -> Iterator[tuple[str, Page]]:
         prefix, following = f"{self._key(directory)}/".removeprefix("/"), None
+        asked: set[Any] = {None}
         while True:
             with self._translated("list", directory):
                 page = self._page(prefix, start, following)
+                following = page.following or None
+                if following is not None and following in asked:
+                    raise OSError("the server gives a page of the listing again, and would never end")
             yield prefix, page
-            following = page.following
-            if not following:
+            if following is None:
                 return
+            asked.add(following)
 
     def _request(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # Any: the clients have no types
         """Awaits `call`, which sends one request, and repeats it while `_may_pass`; all within the deadline."""
@@ -464,32 +468,6 @@ class _Upload:
 
     def close(self) -> None:
         """See `flush`."""
-
-
-def range_header(start: int, end: int | None) -> dict[str, str]:
-    """Gives the header of a request for the bytes from `start` up to, not including, `end`; none for a whole object."""
-    return {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
-
-
-def total_bytes(content_range: str | None, data: bytes) -> int:
-    """Gives an object's size from the header of an answer with the part `data`; without one, `data` is all of it."""
-    return len(data) if content_range is None else int(content_range.rpartition("/")[2])
-
-
-class Ranges(AbstractBufferedFile):  # type: ignore[misc]  # fsspec publishes no types
-    """An object as a file that reads ahead, by requests for ranges of a known size; its `first` bytes are read."""
-
-    def __init__(
-        self, read: Callable[[int, int], bytes], *, filesystem: Any, path: str, first: bytes, size_bytes: int
-    ) -> None:
-        self._read, self._first = read, first
-        ahead = getattr(filesystem, "default_block_size", "default")  # an option of some clients
-        super().__init__(filesystem, path, size=size_bytes, block_size=ahead)
-
-    def _fetch_range(self, start: int, end: int) -> bytes:
-        known = self._first[start:end]
-        start += len(known)
-        return known + self._read(start, end) if start < end else known
 
 
 class Parts:

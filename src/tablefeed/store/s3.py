@@ -11,7 +11,8 @@ from typing import Any
 from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
-from tablefeed.store.objects import ObjectStore, Page, Parts, range_header, total_bytes
+from tablefeed.store.objects import ObjectStore, Page, Parts
+from tablefeed.store.ranges import part_of, range_header, total_bytes
 
 MOST_COPIED_BYTES = 5 * 2**30
 """The largest object that S3 copies by one request; a larger one is read and sent."""
@@ -38,6 +39,8 @@ class S3Store(ObjectStore):
         after: dict[str, str] = {"StartAfter": prefix + _just_before(start)} if start else {}
         after = {"ContinuationToken": following} if following else after
         page = self._call("list_objects_v2", Bucket=self._bucket, Prefix=prefix, Delimiter="/", **after)
+        if "IsTruncated" not in page:  # botocore takes any text, such as a proxy's page, for an empty listing
+            raise OSError("the answer is not a listing of S3")
         return Page(
             objects=[(found["Key"], found["Size"], found["LastModified"]) for found in page.get("Contents", ())],
             directories=[found["Prefix"] for found in page.get("CommonPrefixes", ())],
@@ -50,14 +53,13 @@ class S3Store(ObjectStore):
 
     def _fetch(self, name: str, start: int, end: int | None) -> bytes:
         place = {"Bucket": self._bucket, "Key": self._key(name)}
-        data: bytes
-        data, _ = self._request(_downloaded, self._fs, **place, **range_header(start, end))
-        return data
+        data, content_range = self._request(_downloaded, self._fs, **place, **range_header(start, end))
+        return part_of(data, content_range, start, end)
 
     def _first(self, key: str, count: int) -> tuple[bytes, int]:
         place = {"Bucket": self._bucket, "Key": key}
-        data, total = self._request(_downloaded, self._fs, **place, **range_header(0, count))
-        return data, total
+        data, content_range = self._request(_downloaded, self._fs, **place, **range_header(0, count))
+        return data, total_bytes(content_range, data)
 
     def _put(self, key: str, data: bytes, *, once: bool) -> None:
         condition = {"IfNoneMatch": "*"} if once else {}
@@ -131,15 +133,15 @@ class _Multipart(Parts):
             self._call("abort_multipart_upload", **self._place)
 
 
-async def _downloaded(filesystem: Any, **arguments: Any) -> tuple[bytes, int]:
-    """Gives the bytes and the size of the whole object."""
+async def _downloaded(filesystem: Any, **arguments: Any) -> tuple[bytes, str | None]:
+    """Gives the bytes, and the header that says which part of how many they are."""
     answer = await filesystem._call_s3("get_object", **arguments)  # noqa: SLF001 - call_s3 without a deadline
     async with answer["Body"] as body:
         try:
             data = await body.read()
         except S3_RETRYABLE_ERRORS as error:
             raise ConnectionResetError("the answer broke off") from error
-    return data, total_bytes(answer.get("ContentRange"), data)
+    return data, answer.get("ContentRange")
 
 
 def _just_before(name: str) -> str:
