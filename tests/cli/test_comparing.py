@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import tablefeed
 from cli.tables import rows
 from support.command_line import run
+from support.gateway import Gateway
+from support.object_stores import serve_another_s3
+from tablefeed.feed.api.differences import differences
+from tablefeed.store import open_store
 
 
 def test_diff_gives_the_rows_between_two_versions(orders: Path) -> None:
@@ -32,6 +37,25 @@ def test_files_of_both_versions_are_not_read(orders: Path) -> None:
         (orders / path).unlink()
 
     assert run("diff", orders, "1", "3").code == 1
+
+
+def test_files_of_one_name_on_two_servers_are_read(gateway: Gateway) -> None:
+    url, here = gateway.url("orders"), gateway.options
+    tablefeed.append(url, pa.table({"id": [1]}), storage_options=here)
+    with serve_another_s3(gateway.bucket) as other:
+        copy, original = open_store(url, other.options), open_store(url, here)
+        (file,) = (
+            each["path"]
+            for batch in tablefeed.open_table(url, storage_options=here).files()
+            for each in batch.to_pylist()
+        )
+        copy.copy([f"_delta_log/{0:020d}.json"], original)
+        with copy.create(file) as changed:
+            parquet.write_table(pa.table({"id": [2]}), changed)
+
+        found = differences(url, url, storage_options=here, right_storage_options=other.options)
+
+    assert found.rows["id"].to_pylist() == [1, 2]
 
 
 def test_a_row_that_was_only_moved_to_another_file_is_no_difference(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -217,6 +218,16 @@ def serve_s3() -> Iterator[S3Gateway]:
 
 
 @contextlib.contextmanager
+def serve_another_s3(bucket: str) -> Iterator[Gateway]:
+    """moto in a process of its own, with an empty bucket of that name: servers of one process share their buckets."""
+    port = free_port()
+    with _running(sys.executable, ["-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port=port):
+        gateway = S3Gateway(scheme="s3", endpoint=f"http://127.0.0.1:{port}", bucket=bucket)
+        gateway.make_bucket()
+        yield gateway
+
+
+@contextlib.contextmanager
 def serve(server: str, *, has_gateway: bool = True) -> Iterator[Gateway]:
     """Another server; it ends with the block. Where it is absent the test is skipped."""
     if not runs(server):
@@ -255,7 +266,7 @@ def _running(
     """Starts a server, which ends with the block, or with this process if that is killed: its pipe closes then."""
     path = f"{Path(shutil.which('node') or 'node').parent}:/usr/bin:/bin"
     process = subprocess.Popen(
-        ["/bin/sh", "-c", '"$@" & read _; kill $!; wait', "sh", SERVERS[server], *arguments],
+        ["/bin/sh", "-c", '"$@" & read _; kill $!; wait', "sh", SERVERS.get(server, server), *arguments],
         env={"PATH": path, **environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -184,6 +184,7 @@ def _shares_files(left: Snapshot, right: Snapshot) -> bool:
     """Whether a file that both name has the same rows in both: they are versions of one table that read files alike."""
     return (
         left.url == right.url
+        and left.log.storage_options == right.log.storage_options  # they may name two servers
         and left.metadata.table_id == right.metadata.table_id
         and left.metadata.schema_string == right.metadata.schema_string
         and left.metadata.configuration == right.metadata.configuration
