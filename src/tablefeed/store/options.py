@@ -90,6 +90,15 @@ def for_fsspec(scheme: str, options: Mapping[str, object], *, url: str) -> dict[
     return _for_cloud(scheme, typed, url=url) if scheme in _CLOUDS else typed
 
 
+def server(scheme: str, options: Mapping[str, object], *, url: str) -> str | None:
+    """Gives the server that `options` name, by its endpoint or its account at Azure; None where they name none."""
+    arguments = for_fsspec(scheme, options, url=url) if scheme in _CLOUDS else {}
+    client = arguments.get("client_kwargs")
+    of_client = client.get("endpoint_url") if isinstance(client, dict) else None
+    named = arguments.get("endpoint_url") or of_client or arguments.get("account_name")
+    return str(named).rstrip("/").lower() if named else None
+
+
 def secrets(options: Mapping[str, object]) -> tuple[str, ...]:
     """Gives the values that no text may show, longest first, with the secret parts of connection strings and JSON.
 

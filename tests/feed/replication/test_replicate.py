@@ -16,6 +16,7 @@ import tablefeed
 from support.gateway import Gateway
 from support.logs import Action, a_log, add, col, info, meta, metadata, protocol, put, remove, said, txn
 from support.maintained import delete_rows, rows_of
+from support.object_stores import serve_another_s3
 from tablefeed import errors
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.background import wait_until_done
@@ -604,6 +605,31 @@ def test_a_table_is_copied_to_and_from_s3(gateway: Gateway, source: Path, target
     found = tablefeed.open_table(urls[1], **options).to_arrow()["id"].to_pylist()
     assert sorted(found) == [1, 3]
     wait_until_done()
+
+
+def test_the_same_bucket_and_folder_of_two_servers_are_two_places(gateway: Gateway) -> None:
+    url, here = gateway.url("orders"), gateway.options
+    tablefeed.append(url, rows(1, 2), storage_options=here)
+
+    for to in (None, {**here, "aws_endpoint_url": f"{gateway.endpoint}/"}):
+        with pytest.raises(errors.IllegalOptionError, match=r"another place.*, name both servers"):
+            tablefeed.replicate(url, url, storage_options=here, target_storage_options=to)
+    with serve_another_s3(gateway.bucket) as other:
+        tablefeed.replicate(url, url, storage_options=here, target_storage_options=other.options, verify=True)
+
+        found = tablefeed.open_table(url, storage_options=other.options).to_arrow()["id"].to_pylist()
+        assert sorted(found) == [1, 2]
+
+
+def test_a_table_is_not_copied_onto_itself_by_another_name_of_its_server(gateway: Gateway) -> None:
+    url, here = gateway.url("orders"), gateway.options
+    tablefeed.append(url, rows(1, 2), storage_options=here)
+    alias = {**here, "aws_endpoint_url": here["aws_endpoint_url"].replace("127.0.0.1", "localhost")}
+
+    with pytest.raises(errors.ConflictError):
+        tablefeed.replicate(url, url, storage_options=here, target_storage_options=alias)
+
+    assert tablefeed.open_table(url, storage_options=here).version == 0
 
 
 def test_files_that_were_copied_to_the_disk_of_another_machine_are_not_committed(source: Path, target: Path) -> None:

@@ -15,10 +15,13 @@ from tablefeed.feed.replication.comparison import check_equal
 from tablefeed.feed.replication.replica import Replication
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_log, open_maintained
+from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep.after_commit import look_after, surroundings
 from tablefeed.feed.upkeep.consumers import Consumers, Reports
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import Replicated
+from tablefeed.store.address import parse_address
+from tablefeed.store.options import server
 
 
 def replicate(
@@ -56,11 +59,7 @@ def replicate(
     to = options if target_storage_options is None else store_options(target_storage_options)
     check_function(copy_files, argument="copy_files")
     origin, copy = open_log(location(source), options), open_maintained(location(target), to)
-    folders = [f"{log.url.rstrip('/')}/" for log in (origin, copy)]
-    # VACUUM of other writers deletes the files of a table that is in their table's folder.
-    if folders[0].startswith(folders[1]) or folders[1].startswith(folders[0]):
-        explain = "must be another place than the source, neither in its folder nor around it"
-        raise IllegalOptionError(option="target", value=copy.url, explain=explain)
+    _refuse_overlap(origin, copy)
     newest = origin.load()
     last = newest.version if until is None else whole_number(until, argument="until", least=0)
     first = last if starting_version is None else whole_number(starting_version, argument="starting_version", least=0)
@@ -85,6 +84,18 @@ def replicate(
     if reports is not None:
         reports.has_read(done.source_version)
     return done
+
+
+def _refuse_overlap(origin: TableLog, copy: TableLog) -> None:
+    """Raises IllegalOptionError where one folder is in the other: VACUUM of other writers deletes the files there."""
+    folders = [f"{log.url.rstrip('/')}/" for log in (origin, copy)]
+    if not (folders[0].startswith(folders[1]) or folders[1].startswith(folders[0])):
+        return
+    servers = [server(parse_address(log.url).scheme, log.storage_options, url=log.url) for log in (origin, copy)]
+    if None in servers or servers[0] == servers[1]:
+        remedy = "; where they are on two servers, name both servers in storage options" if "://" in copy.url else ""
+        explain = f"must be another place than the source, neither in its folder nor around it{remedy}"
+        raise IllegalOptionError(option="target", value=copy.url, explain=explain)
 
 
 def around() -> Surroundings:
