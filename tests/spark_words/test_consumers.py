@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
 import tablefeed
-from tablefeed.errors import IllegalOptionError, UnknownOptionError
+from tablefeed.errors import IllegalOptionError, UnsupportedOptionError
 from tablefeed.spark.at_load import analyse
 from tablefeed.spark.options import parse_options
 from tablefeed.spark.source import StreamReader
@@ -89,5 +89,5 @@ def test_an_id_that_is_none_is_refused_when_the_stream_begins(tmp_path: Path) ->
 
 @pytest.mark.parametrize("direction", ["batch read", "read of changes", "stream write", "batch write"])
 def test_only_a_stream_read_takes_the_option(direction: Any) -> None:
-    with pytest.raises(UnknownOptionError, match="consumerId"):
+    with pytest.raises(UnsupportedOptionError, match="consumerId"):
         parse_options({"path": "t", "consumerId": "copy"}, direction)

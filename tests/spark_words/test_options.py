@@ -225,6 +225,25 @@ def test_a_misspelt_name_is_answered_with_the_nearest(direction: str, given_name
     assert (f"Did you mean '{nearest}'?" in caught.value.message) == (nearest is not None)
 
 
+@pytest.mark.parametrize(
+    ("direction", "name", "having"),
+    [
+        ("batch write", "compactEvery", "a stream write"),
+        ("batch read", "consumerId", "a stream read"),
+        ("any read", "partitionBy", "a stream write or a batch write"),
+        ("stream write", "where", "a stream read or a batch read or a read of changes"),
+    ],
+)
+def test_a_name_that_only_others_have_is_answered_with_them(direction: str, name: str, having: str) -> None:
+    with pytest.raises(UnsupportedOptionError, match=f"{name}.*It is an option of {having}. Leave it out."):
+        parse_options({name.lower(): "1"}, direction)
+
+
+def test_a_number_that_is_too_large_is_answered_with_the_largest() -> None:
+    with pytest.raises(IllegalOptionError, match="must be a positive integer, at most 2147483647"):
+        parse_options({"maxFilesPerTrigger": "2147483648"}, "stream read")
+
+
 WITHOUT_EFFECT = {
     "stream read": "mergeSchema replaceWhere optimizeWrite compression",
     "batch read": "maxFilesPerTrigger startingVersion endingVersion excludeRegex",
@@ -409,9 +428,10 @@ def test_before_a_read_is_known_to_be_a_stream_only_what_neither_kind_knows_is_r
     assert parse_at_load(given)["versionAsOf"] == 3
     with pytest.raises(IllegalOptionError, match=r"^\[DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE\]"):
         parse_at_load({"versionAsOf": "x"})
-    for unknown in ("maxFilePerTrigger", "clusterBy"):
-        with pytest.raises(UnknownOptionError):
-            parse_at_load({unknown: "1"})
+    with pytest.raises(UnknownOptionError):
+        parse_at_load({"maxFilePerTrigger": "1"})
+    with pytest.raises(UnsupportedOptionError):
+        parse_at_load({"clusterBy": "1"})
 
 
 @given(st.sampled_from(DIRECTIONS), st.dictionaries(st.sampled_from(KNOWN) | st.text(max_size=20), st.text()))

@@ -60,7 +60,9 @@ def _whole(doc: str, must_be: str, *, least: int = 0, below: int = 1 << 63, erro
     def parse(option: str, text: str) -> int:
         number = _number(text, below=below)
         if number is None or number < least:
-            raise IllegalOptionError(option=option, value=text, explain=f"must be {must_be}", error_class=error_class)
+            most = f", at most {below - 1}" if re.fullmatch(r"\+?[0-9]+", text) and number is None else ""
+            explain = f"must be {must_be}{most}"
+            raise IllegalOptionError(option=option, value=text, explain=explain, error_class=error_class)
         return number
 
     parse.__doc__ = doc

@@ -77,7 +77,7 @@ def parse_options(options: Mapping[str, str], direction: str) -> ParsedOptions:
             if accepted is None or not _says_the_same(value, accepted):
                 raise UnsupportedOptionError(option=name, remedy=remedy)
         else:
-            raise UnknownOptionError(option=key, nearest=_nearest(key, direction), known=_names(direction))
+            raise _not_here(key, direction)
     return ParsedOptions(values=values, storage=storage, properties=properties, index_as=index_as)
 
 
@@ -239,6 +239,16 @@ def _names(direction: str) -> tuple[str, ...]:
     # When a read is analysed, it is not known whether it is a stream.
     directions = ("stream read", "read of changes") if direction == "any read" else (direction,)
     return tuple(sorted({spec.name for each in directions for spec in SPECS[each]}))
+
+
+def _not_here(key: str, direction: str) -> UnknownOptionError | UnsupportedOptionError:
+    """Gives the error for the name `key`, which `direction` does not have: another direction may have it."""
+    having = {each: spec.name for each, specs in SPECS.items() for spec in specs if spec.name.lower() == key.lower()}
+    having.pop("any read", None)
+    if not having:
+        return UnknownOptionError(option=key, nearest=_nearest(key, direction), known=_names(direction))
+    [name] = {*having.values()}
+    return UnsupportedOptionError(option=name, remedy=f"It is an option of a {' or a '.join(having)}. Leave it out.")
 
 
 def _nearest(key: str, direction: str) -> str | None:
