@@ -68,7 +68,17 @@ from support.command_line import run
         (
             ["tail", "{t}", "--from", "99"],
             3,
-            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '98' for option '--from': it must be at most the newest",
+            "Error: [DELTA_ILLEGAL_OPTION] Invalid value '99' for option '--from': it must be at most 4, the",
+        ),
+        (["log", "{t}", "3..1"], 2, "Error: Invalid value for RANGE: '3..1' ends before it begins"),
+        (["log", "{t}", "99.."], 2, "Error: Invalid value for RANGE: '99..' begins after the newest version, 3"),
+        (["consumers", "list", "{none}"], 3, "Error: [DELTA_TABLE_NOT_FOUND] There is no "),
+        (["consumers", "remove", "{none}", "a"], 3, "Error: [DELTA_TABLE_NOT_FOUND] There is no "),
+        (
+            ["replicate", "{t}", "{none}", "--until", "9" * 20],
+            3,
+            f"Error: [DELTA_ILLEGAL_OPTION] Invalid value '{'9' * 20}' for option '--until': it must be a whole number "
+            "of at least 0, at most 9223372036854775807",
         ),
         (
             ["offsets", "show", "\udcff"],

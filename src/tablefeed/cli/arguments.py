@@ -81,6 +81,8 @@ def span(text: str | None) -> tuple[int | None, int | None]:
         last = first
     if not all(part == "" or _is_version(part) for part in (first, last)) or text == "":
         raise typer.BadParameter(f"{text!r} must be VERSION, A..B, A.. or ..B", param_hint="RANGE")
+    if first and last and int(first) > int(last):
+        raise typer.BadParameter(f"{text!r} ends before it begins", param_hint="RANGE")
     oldest = int(first) + (1 if dots else 0) if first else None
     return oldest, int(last) if last else None
 

@@ -167,6 +167,9 @@ def log(
     oldest, newest = span(commits)
     options, problems = storage(storage_option), list[str]()
     opened = _opened(table, {} if newest is None else {"version": newest}, options, problems)
+    if oldest is not None and oldest > opened.version + 1 and not problems:
+        text = f"{commits!r} begins after the newest version, {opened.version}"
+        raise typer.BadParameter(text, param_hint="RANGE")
     all_commits = opened.commits(
         limit if oldest is None else None, on_unreadable=lambda error: problems.append(error.message)
     )

@@ -117,7 +117,12 @@ def list_(*, table: TableName, as_json: AsJson = False, storage_option: StorageO
 
     Example: tablefeed consumers list /lake/orders
     """
-    found = tablefeed.consumers(table, storage(storage_option)).list()
+    from tablefeed.feed.api.damage import newest_readable
+
+    options = storage(storage_option)
+    found = tablefeed.consumers(table, options).list()
+    if not found:
+        newest_readable(table, storage_options=options, problems=[])  # an error where there is no table
     if as_json:
         for each in found:
             print_json(_facts(each))
@@ -163,7 +168,11 @@ def remove(
 
     Example: tablefeed consumers remove /lake/orders sums
     """
-    tablefeed.consumers(table, storage(storage_option)).remove(consumer_id)
+    from tablefeed.feed.api.damage import newest_readable
+
+    options = storage(storage_option)
+    newest_readable(table, storage_options=options, problems=[])  # an error where there is no table
+    tablefeed.consumers(table, options).remove(consumer_id)
     if as_json:
         print_json({"removed": consumer_id})
     else:

@@ -16,7 +16,7 @@ from tablefeed.cli.exits import DIFFERENT
 from tablefeed.cli.looking import commit_facts, one_line
 from tablefeed.cli.output import aligned, first_of, print_json, print_pairs
 from tablefeed.cli.rows import values
-from tablefeed.errors import ChangeDataError
+from tablefeed.errors import ChangeDataError, IllegalOptionError
 from tablefeed.wording.words import printable, size
 
 if TYPE_CHECKING:
@@ -73,7 +73,12 @@ def _after(table: str, first: str | None, options: dict[str, str]) -> int | None
     """The version before the first one: the last at or before a time."""
     at = point(first)
     if "version" in at:
-        return int(at["version"]) - 1
+        version = int(at["version"])
+        newest = tablefeed.open_table(table, storage_options=options).version
+        if version > newest + 1:
+            explain = f"must be at most {newest + 1}, the next version"
+            raise IllegalOptionError(option="first", value=str(version), explain=explain)
+        return version - 1
     if not at:
         return None
     return tablefeed.open_table(table, timestamp=str(at["timestamp"]), storage_options=options).version

@@ -159,6 +159,8 @@ def whole_number(value: object, *, argument: str, least: int | None = None) -> i
     except TypeError:
         number = None
     if number is None or abs(number) > _MOST or (least is not None and number < least):
+        if number is not None and abs(number) > _MOST:
+            bound += f", at most {_MOST}"
         raise IllegalOptionError(option=argument, value=str(value), explain=f"must be a whole number{bound}")
     return number
 

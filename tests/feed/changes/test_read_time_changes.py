@@ -285,5 +285,5 @@ def test_another_mode_is_refused(orders: Path, mode: Any) -> None:
 
 @pytest.mark.parametrize("mode", [None, "none"])
 def test_updates_are_told_only_where_carried_rows_are_left_out(orders: Path, mode: Any) -> None:
-    with pytest.raises(IllegalOptionError, match="needs deduplication_mode='dropCarryovers'"):
+    with pytest.raises(IllegalOptionError, match="needs the deduplication mode 'dropCarryovers'"):
         tablefeed.changes(orders, deduplication_mode=mode, compute_updates=True)

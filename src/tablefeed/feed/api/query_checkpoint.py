@@ -273,9 +273,11 @@ class QueryCheckpoint:
             return source
         reading = [e.source for e in batch.ends if e.offset is not None and e.offset.table_id == table_id]
         if len(reading) != 1:
+            which = "Say which one (on the command line: --source); 0 is the first"
             raise OffsetError(
                 f"{len(reading) or 'No'} sources of the query with the checkpoint {self.url} read the table {url}, "
-                f"which has the id {table_id}. Nothing was written. Say which one: source=0 is the first.",
+                f"which has the id {table_id}. Nothing was written. "
+                f"{which if reading else 'Name a table that the query reads'}.",
                 url=self.url,
             )
         return reading[0]

@@ -43,7 +43,7 @@ def deduplication(mode: object, *, compute_updates: bool) -> Deduplication | Non
         raise IllegalOptionError(
             option="compute_updates",
             value="True",
-            explain="needs deduplication_mode='dropCarryovers'. Recorded changes name updates already, and a row "
+            explain="needs the deduplication mode 'dropCarryovers'. Recorded changes name updates already, and a row "
             "that was copied unchanged would look like an update",
         )
     return None if mode is None else Deduplication(mode)
