@@ -221,7 +221,7 @@ def test_events_of_debezium_meet_by_the_keys_in_their_envelopes_whatever_task_ha
 
 
 REFUSED: list[tuple[dict[str, str], type[Exception], str]] = [
-    ({"columnList": "id"}, UnsupportedOptionError, "exceptColumnList"),
+    ({"columnList": "id"}, ConflictingOptionsError, "exceptColumnList"),
     (
         {"ignoreNullUpdates": "true", "ignoreNullUpdatesColumnList": "v"},
         ConflictingOptionsError,
@@ -232,7 +232,7 @@ REFUSED: list[tuple[dict[str, str], type[Exception], str]] = [
         ConflictingOptionsError,
         "'trackHistoryColumnList' and 'trackHistoryExceptColumnList'",
     ),
-    ({"trackHistoryColumnList": "v"}, UnsupportedOptionError, "storedAsScdType=2"),
+    ({"trackHistoryExceptColumnList": "v"}, IllegalOptionError, "'storedAsScdType': it keeps no history"),
     ({"keys": "nope"}, IllegalOptionError, "'keys'"),
     ({"sequenceBy": "nope"}, IllegalOptionError, "'sequenceBy'"),
     ({"applyAsDeletes": "nope = 1"}, OptionError, "applyAsDeletes"),

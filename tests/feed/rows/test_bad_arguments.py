@@ -24,7 +24,6 @@ from tablefeed.errors import (
     TablefeedError,
     TableNotFoundError,
     UnsupportedFeatureError,
-    UnsupportedOptionError,
 )
 
 ROWS = pa.table({"id": [1, 3], "v": ["x", "y"], "ts": [2, 2]})
@@ -137,8 +136,8 @@ def wrong_changes() -> Iterator[Bad]:
         yield Bad("apply_changes", IllegalOptionError, "source", source=source)
     exclusive: dict[str, Any] = {"ignore_null_updates": True, "ignore_null_updates_column_list": ["v"]}
     yield Bad("apply_changes", ConflictingOptionsError, "CONFLICTING_IGNORE_NULL_UPDATES", **exclusive)
-    yield Bad("apply_changes", UnsupportedOptionError, "column_list", column_list=["id"])
-    yield Bad("apply_changes", UnsupportedOptionError, "REQUIRES_SCD2", track_history_column_list=["v"])
+    yield Bad("apply_changes", ConflictingOptionsError, "column_list", column_list=["id"])
+    yield Bad("apply_changes", IllegalOptionError, "REQUIRES_SCD2", track_history_column_list=["v"])
     yield Bad("apply_changes", SchemaMismatchError, "AUTOCDC_SCD2_TARGET_COLUMNS_MISSING", **HISTORY)
     yield Bad("apply_changes", SchemaMismatchError, "op", except_column_list=[])
 

@@ -111,11 +111,8 @@ class Folding:
                     "done here. List the column in ignore_null_updates_except_column_list.",
                 )
         if self.tracked is not None and self.scd_type == 1:
-            raise UnsupportedOptionError(
-                option="track_history_column_list",
-                remedy="Only SCD type 2 keeps a history: leave it out, or set stored_as_scd_type=2.",
-                error_class="AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2",
-            )
+            explain = "keeps no history. Set it to 2, or leave out which columns have a history"
+            raise _illegal("stored_as_scd_type", "1", explain, "AUTOCDC_TRACK_HISTORY_REQUIRES_SCD2")
 
     @cached_property
     def values(self) -> tuple[str, ...]:

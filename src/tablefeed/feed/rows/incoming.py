@@ -14,7 +14,7 @@ from tablefeed.data.casts import cast
 from tablefeed.data.partition import empty_is_null
 from tablefeed.data.retype import is_text
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
-from tablefeed.errors import TABLE, IllegalOptionError, SchemaMismatchError, UnsupportedOptionError
+from tablefeed.errors import TABLE, ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.rows.apply import Batch, check
 from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.columns import first, member, struct_of
@@ -134,7 +134,7 @@ def _with_new_columns(target: TargetRows, changes: pa.Schema, asked: Asking) -> 
 def _chosen(asked: Asking, source: Struct, spelled: dict[str, str]) -> tuple[str, ...]:
     """The columns of the source that the table gets."""
     if asked.column_list is not None and asked.except_column_list is not None:
-        raise UnsupportedOptionError(option="except_column_list", remedy="Set column_list or except_column_list.")
+        raise ConflictingOptionsError(options=("column_list", "except_column_list"), remedy="Set one of them.")
     but = {_column(name, spelled, "except_column_list") for name in asked.except_column_list or ()}
     if asked.column_list is None:
         return tuple(name for name in source.names if name not in but)
