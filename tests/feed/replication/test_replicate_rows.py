@@ -90,8 +90,11 @@ def test_a_copy_by_rows_that_another_writer_changed_is_refused_until_there_is_mo
     tablefeed.replicate(source, target, by_rows=True)
     tablefeed.append(target, rows(99))
 
-    for resync in (False, True):
-        with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
+    for resync, remedy in (
+        (False, "Call again with resync=True"),
+        (True, "Call again with resync=True after the next commit of the source"),
+    ):
+        with pytest.raises(errors.ConflictError, match=rf"TABLEFEED_REPLICA_CHANGED\].*{remedy}"):
             tablefeed.replicate(source, target, by_rows=True, resync=resync)
     tablefeed.append(source, rows(2))
     with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
@@ -146,11 +149,11 @@ def test_a_copy_is_by_rows_or_by_files_and_never_both(source: Path, target: Path
     tablefeed.replicate(source, target, by_rows=True)
     tablefeed.append(source, rows(2))
 
-    with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
+    with pytest.raises(errors.ConflictError, match=r"TABLEFEED_REPLICA_CHANGED\].*is no copy of files that"):
         tablefeed.replicate(source, target)
 
     tablefeed.replicate(source, target, resync=True, verify=True)
-    with pytest.raises(errors.ConflictError, match="TABLEFEED_REPLICA_CHANGED"):
+    with pytest.raises(errors.ConflictError, match=r"TABLEFEED_REPLICA_CHANGED\].*is no copy by rows that"):
         tablefeed.replicate(source, target, by_rows=True)
 
 

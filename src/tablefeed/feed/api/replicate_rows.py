@@ -64,9 +64,10 @@ class RowReplication:
                 commits += self._put(version, newest, state, commit)
             except (ConflictError, DataFileError, LogError) as error:
                 recorded = state.facts.txns.get(self.app_id)
-                # The txn of a version that was copied before would skip the write.
-                if not resync or recorded is None or recorded.txn_version >= until:
+                if not resync or recorded is None:
                     raise
+                if recorded.txn_version >= until:  # the txn of a version that was copied before would skip the write
+                    raise _copied_before(state, until) from error
                 logger.warning("copied anew table=%s: %s", self.target.url, error)
                 commits += self._put(until, newest, state)
 
@@ -111,3 +112,14 @@ class RowReplication:
             if state is not None and shape_of(whole) == shape_of(state):
                 return None
         return self.source.load_for_files(version)
+
+
+def _copied_before(target: DeltaSnapshot, version: Version) -> ConflictError:
+    return ConflictError(
+        f"Nothing was copied to {target.url}: version {version} of the source was copied before, and a copy by rows is "
+        "made anew only from a later one. Call again with resync=True after the next commit of the source, or copy to "
+        "another path.",
+        url=target.url,
+        winner=target.version,
+        error_class="TABLEFEED_REPLICA_CHANGED",
+    )

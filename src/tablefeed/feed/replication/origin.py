@@ -85,8 +85,9 @@ def origin_of(target: DeltaSnapshot, app_id: str, *, by_rows: bool = False) -> O
     was_copy = app_id in target.facts.txns
     remedy = AGAIN if was_copy else "Give a path without a table, or the app_id of the earlier calls."
     raise ConflictError(
-        f"Nothing was copied to {target.url}: its newest version, {target.version}, was not made by {app_id}, so the "
-        f"table is not equal to any version of the source. {remedy}",
+        f"Nothing was copied to {target.url}: its newest version, {target.version}, is no copy "
+        f"{'by rows' if by_rows else 'of files'} that {app_id} made, so it is not known to equal a version of the "
+        f"source. {remedy}",
         url=target.url,
         winner=target.version,
         error_class="TABLEFEED_REPLICA_CHANGED" if was_copy else "TABLEFEED_NO_REPLICA",
