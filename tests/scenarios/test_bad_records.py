@@ -297,6 +297,8 @@ IDS = StructType().add("id", LongType())
     [
         ({}, "complete", "Complete mode replaces all rows"),
         ({"badRecords": "t"}, "append", "must be another table"),
+        ({"badRecords": "t/bad"}, "append", "neither in its folder nor around it"),
+        ({"badRecords": "."}, "append", "neither in its folder nor around it"),
         ({"badRecords": "other"}, "append", "must be no table yet, or one that this option made"),
         ({"keys": "id", "sequenceBy": "id"}, "append", "'badRecords'"),
         ({"tableFormat": "indextables", "path": "new"}, "append", "Only Delta tables have it"),

@@ -56,16 +56,24 @@ def plan_bad_rows(location: str, storage_options: Mapping[str, str], *, of: Writ
     return table_of_bad_rows(location, storage_options, other_than=of.url)
 
 
+def _share_a_folder(one: str, other: str) -> bool:
+    # VACUUM of other writers deletes the files of a table that is in their table's folder.
+    folders = sorted(f"{url.rstrip('/')}/" for url in (one, other))
+    return folders[1].startswith(folders[0])
+
+
 def table_of_bad_rows(location: str, storage_options: Mapping[str, str], *, other_than: str | None = None) -> DeltaPlan:
     """Plans an append of bad rows to the table at `location`, which it makes.
 
-    Raises IllegalOptionError for a table that no such append made, and for the one at the url `other_than`.
+    Raises IllegalOptionError for a table that no such append made, and for one that shares a folder with the one at
+    `other_than`.
     """
     if is_name(location):
         raise IllegalOptionError(option=OPTION, value=location, explain="must be a path or URL, not a name")
     log, state = newest_state(location, storage_options)
-    if log.url == other_than:
-        raise IllegalOptionError(option=OPTION, value=log.url, explain="must be another table than the query writes")
+    if other_than is not None and _share_a_folder(log.url, other_than):
+        explain = "must be another table than the query writes, neither in its folder nor around it"
+        raise IllegalOptionError(option=OPTION, value=log.url, explain=explain)
     if state is None or tuple(state.schema.names) == _COLUMNS:
         plan = plan_write(log, state, _schema(), partition_by=(), kind=WriteKind.APPEND).about(None)
         plain = isinstance(plan, DeltaPlan) and plan.mapping is MappingMode.NONE and plan.kept is None
