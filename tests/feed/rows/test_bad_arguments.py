@@ -123,6 +123,7 @@ def wrong_changes() -> Iterator[Bad]:
         yield Bad("apply_changes", IllegalOptionError, ".", keys=names)
         yield Bad("apply_changes", IllegalOptionError, "sequence_by", sequence_by=names)
     yield Bad("apply_changes", IllegalOptionError, "twice", keys=["id", "ID"])
+    yield Bad("apply_changes", IllegalOptionError, "'sequence_by': it names a column twice", sequence_by=["ts", "TS"])
     for sql in (5, b"x", "", "nope = 1", "op", "op ="):
         yield Bad("apply_changes", IllegalOptionError, "apply_as_deletes", apply_as_deletes=sql)
         yield Bad("apply_changes", IllegalOptionError, "apply_as_truncates", apply_as_truncates=sql)

@@ -61,6 +61,9 @@ def asking(given: Mapping[str, Any]) -> Asking:  # Any: what a user passed
     if not found.get("source") and not given["sequence_by"]:
         explain = "must name a column of the changes, unless source is set"
         raise IllegalOptionError(option="sequence_by", value=str(given["sequence_by"]), explain=explain)
+    order = found.get("sequence_by", ())
+    if len({name.lower() for name in order}) < len(order):
+        raise IllegalOptionError(option="sequence_by", value=", ".join(order), explain="names a column twice")
     return Asking(**found)
 
 
