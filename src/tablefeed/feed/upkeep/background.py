@@ -11,6 +11,7 @@ and not with a whole checkpoint.
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 - registers what ends the pools
 import logging
 import os
 import threading
@@ -154,3 +155,7 @@ def _begin_anew() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_anew)
+
+# When a program ends, Python waits for this thread, but first ends all pools of threads. The clients of object stores
+# need those to look up hosts and to sign in. What is registered last runs first. There is no public name for it.
+threading._register_atexit(wait_until_done)  # type: ignore[attr-defined]  # noqa: SLF001
