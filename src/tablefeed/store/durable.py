@@ -185,7 +185,7 @@ _LONGEST_NAME = 255
 def temporary_name(base_name: str) -> str:
     """Gives a new hidden name for the same directory, which readers of logs and data ignore."""
     end = f".{uuid.uuid4().hex}.tmp"
-    begin = os.fsencode(base_name)[: _LONGEST_NAME - len(end) - 1].decode(errors="ignore")
+    begin = base_name.encode(errors="ignore")[: _LONGEST_NAME - len(end) - 1].decode(errors="ignore")
     return f".{begin}{end}"
 
 
