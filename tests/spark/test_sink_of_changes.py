@@ -91,7 +91,7 @@ def test_a_batch_is_appended_as_change_events(session: SparkSession, tmp_path: P
     [
         ("overwrite", {}, "Option 'keys' is not supported here"),
         ("append", {"partitionBy": "id"}, "Option 'partitionBy' is not supported here"),
-        ("append", {"columnList": "id"}, "Option 'exceptColumnList' is not supported here"),
+        ("append", {"columnList": "id"}, "'columnList' and 'exceptColumnList' cannot be combined"),
         ("append", {}, "Make sequenceBy finer"),
     ],
     ids=["overwrite", "partitionBy", "both lists", "equal sequences"],
