@@ -23,6 +23,8 @@ SCHEDULES := 10000
 BESIDE_IT := --ignore=tests/simulation
 # Of tests with many cases a run takes a quarter. EVERY_CASE=1 takes all.
 CASES := $(if $(EVERY_CASE),--every-case)
+# Of the tests that ran on the newest Spark a run repeats every second one on 4.2.
+HALF := $(if $(EVERY_CASE),,--half)
 CODE := src tests $(wildcard examples benchmarks scripts)
 
 help: ## lists the targets
@@ -88,7 +90,7 @@ marked = tests/$(1) $(sort $(shell grep -rlw --include='test_*.py' 'mark[.]$(1)'
 # One after the other, each in two processes: four JVMs at once would need more memory than a small machine has.
 test-peer: peer ## on Spark 4.2: what depends on its version, and tests beside the Delta JAR; EVERY_CASE=1 (needs Maven)
 	@status=0; \
-	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" $(BY_TWO) $(call marked,spark) || status=$$?; \
+	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m "spark and not one_spark" $(BY_TWO) $(HALF) $(call marked,spark) || status=$$?; \
 	$(JAVA) $(PEER_VENV)/bin/python -m pytest -m peer $(SHARED_OUT) --peer-jars=$(PEER_JARS) $(CASES) \
 		$(call marked,peer) || status=$$?; \
 	exit $$status

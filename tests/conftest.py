@@ -54,6 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--peer-jars", type=Path, help="the folder of scripts/peer_jars.sh, for the tests marked peer")
     parser.addoption("--every-stream", action="store_true", help="every stream on Spark (make test-streams)")
     parser.addoption("--every-case", action="store_true", help="all cases of the tests marked in_turn (EVERY_CASE=1)")
+    parser.addoption("--half", action="store_true", help="every second test, by the seed of the run (make test-peer)")
     parser.addoption("--cluster", action="store_true", help="also the tests marked cluster (make test-cluster)")
     parser.addoption("--every-store", action="store_true", help="also the tests marked every_store (make test-stores)")
 
@@ -88,6 +89,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if not item.get_closest_marker(marker)]
     if not config.getoption("every_case"):
         _take_a_quarter(config, items)
+    if config.getoption("half"):
+        turn = int(config.option.hypothesis_seed) % 2
+        config.hook.pytest_deselected(items=items[1 - turn :: 2])
+        items[:] = items[turn::2]
     # What needs no JVM comes first: it fails within seconds. Of the rest the long files do, so that none of them is
     # left to one of two processes at the end.
     length_of = Counter[Path]()
