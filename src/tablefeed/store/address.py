@@ -111,6 +111,15 @@ def credentials(url: str) -> tuple[str, ...]:
     return tuple(sorted((part for part in spelled if part not in shows), key=lambda part: (-len(part), part)))
 
 
+def share_a_folder(one: str, other: str) -> bool:
+    """Says whether one of two tables, given by their urls, is in the folder of the other.
+
+    VACUUM of other writers deletes the files of a table that is in their table's folder.
+    """
+    outer, inner = sorted(f"{url.rstrip('/')}/" for url in (one, other))
+    return inner.startswith(outer)
+
+
 def split_absolute(name: str) -> tuple[str, str] | None:
     """Splits a URL from a log into its file system's root and the name below it; None where it is no URL."""
     if ":/" not in name:

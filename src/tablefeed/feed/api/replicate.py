@@ -20,7 +20,7 @@ from tablefeed.feed.upkeep.after_commit import look_after, surroundings
 from tablefeed.feed.upkeep.consumers import Consumers, Reports
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import Replicated
-from tablefeed.store.address import parse_address
+from tablefeed.store.address import parse_address, share_a_folder
 from tablefeed.store.options import server
 
 
@@ -87,9 +87,8 @@ def replicate(
 
 
 def _refuse_overlap(origin: TableLog, copy: TableLog) -> None:
-    """Raises IllegalOptionError where one folder is in the other: VACUUM of other writers deletes the files there."""
-    folders = [f"{log.url.rstrip('/')}/" for log in (origin, copy)]
-    if not (folders[0].startswith(folders[1]) or folders[1].startswith(folders[0])):
+    """Raises IllegalOptionError where one table is in the folder of the other, on the same server."""
+    if not share_a_folder(origin.url, copy.url):
         return
     servers = [server(parse_address(log.url).scheme, log.storage_options, url=log.url) for log in (origin, copy)]
     if None in servers or servers[0] == servers[1]:

@@ -31,6 +31,7 @@ from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.spark_texts import date_text, timestamp_text
 from tablefeed.store import Within, open_store
+from tablefeed.store.address import share_a_folder
 from tablefeed.wording.words import json_value
 
 if TYPE_CHECKING:
@@ -56,12 +57,6 @@ def plan_bad_rows(location: str, storage_options: Mapping[str, str], *, of: Writ
     return table_of_bad_rows(location, storage_options, other_than=of.url)
 
 
-def _share_a_folder(one: str, other: str) -> bool:
-    # VACUUM of other writers deletes the files of a table that is in their table's folder.
-    folders = sorted(f"{url.rstrip('/')}/" for url in (one, other))
-    return folders[1].startswith(folders[0])
-
-
 def table_of_bad_rows(location: str, storage_options: Mapping[str, str], *, other_than: str | None = None) -> DeltaPlan:
     """Plans an append of bad rows to the table at `location`, which it makes.
 
@@ -71,7 +66,7 @@ def table_of_bad_rows(location: str, storage_options: Mapping[str, str], *, othe
     if is_name(location):
         raise IllegalOptionError(option=OPTION, value=location, explain="must be a path or URL, not a name")
     log, state = newest_state(location, storage_options)
-    if other_than is not None and _share_a_folder(log.url, other_than):
+    if other_than is not None and share_a_folder(log.url, other_than):
         explain = "must be another table than the query writes, neither in its folder nor around it"
         raise IllegalOptionError(option=OPTION, value=log.url, explain=explain)
     if state is None or tuple(state.schema.names) == _COLUMNS:
