@@ -46,6 +46,8 @@ def deleted(url: Path) -> object:
         (changed, ["with tablefeed.changes", "skip_change_commits=True", "ignore_changes=True"]),
         (deleted, ["with tablefeed.changes", "skip_change_commits=True or ignore_deletes=True"]),
         (lambda url: tablefeed.changes(url, start_version=0), ["alter(url, set_properties={...})", "TBLPROPERTIES"]),
+        (lambda url: tablefeed.append(url / "_delta_log", ROWS), ["is in the log of a table", "/t"]),
+        (lambda url: tablefeed.open_table(url / "_delta_log" / "_sidecars"), ["is in the log of a table", "/t"]),
         (lambda url: tablefeed.restore(url), ["'version': it must be given, or `timestamp`."]),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tablefeed.catalog import names as catalog_names
 from tablefeed.delta import names as delta_names
-from tablefeed.errors import ObjectNotFoundError, StoreError, TableError, UnsupportedFeatureError
+from tablefeed.errors import ObjectNotFoundError, StoreError, TableError, TableNotFoundError, UnsupportedFeatureError
 from tablefeed.feed.arguments import from_any_folder
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.table_files import for_store
@@ -29,14 +29,16 @@ def open_log(
     """Gives the log at `location`, a path or URL as users write them; Delta's where both logs exist.
 
     Only the format is looked up here. Where no log exists, the format is `table_format`, or Delta if that is None.
-    Raises TableError where `table_format` is given and the existing table has the other format. A table that a catalog
-    names is a Delta table.
+    Raises TableError where `table_format` is given and the existing table has the other format, and TableNotFoundError
+    where `location` is a folder of a log. A table that a catalog names is a Delta table.
     """
     options = dict(storage_options or {})
     named = _named_log(location, options) if catalog_names.is_name(location) else None
     store = open_store(location, for_store(options)) if named is None else named.store
     found, hint = found_at(store) if named is None else (TableFormat.DELTA, None)
     refuse_other_format(found, table_format, url=store.url)
+    if found is None:
+        _refuse_log_folder(store.url)
     if named is not None:
         return named
     location = from_any_folder(location)  # Spark's tasks open it in the folders of their executors
@@ -87,6 +89,16 @@ def refuse_other_format(found: TableFormat | None, wanted: TableFormat | None, *
             url=url,
             error_class="TABLEFEED_OTHER_FORMAT",
         )
+
+
+def _refuse_log_folder(url: str) -> None:
+    folders = url.split("/")
+    for log_dir in (delta_names.LOG_DIR, index_names.LOG_DIR):
+        if log_dir in folders:
+            table = "/".join(folders[: folders.index(log_dir)])
+            raise TableNotFoundError(
+                f"There is no table at {url}: it is in the log of a table. Give the table's folder: {table}", url=url
+            )
 
 
 def found_at(store: Store) -> tuple[TableFormat | None, bytes | None]:
