@@ -115,6 +115,20 @@ def test_credentials_are_asked_for_by_the_id_to_read_or_to_write(
     ]
 
 
+@pytest.mark.parametrize(
+    ("expiration", "expires_at_ms"),
+    [(5.0, 5), ("5", 5), (None, None), ("2026-01-01", None), ("nan", None), ("inf", None), ([5], None)],
+)
+def test_credentials_expire_at_a_number_and_else_never(
+    catalog: FakeCatalog, expiration: object, expires_at_ms: int | None
+) -> None:
+    catalog.register(NAME, "s3://lake/orders")
+    catalog.vends = lambda _: {"expiration_time": expiration}
+    asking = client(catalog)
+
+    assert asking.credentials(asking.table(NAME), to_write=False).expires_at_ms == expires_at_ms
+
+
 def test_the_ratified_commits_are_asked_for_page_by_page(catalog: FakeCatalog) -> None:
     catalog.manage(NAME, "s3://lake/orders", 9, **{f"v{version}": f"{version}.json" for version in range(4, 10)})
     catalog.page = 2

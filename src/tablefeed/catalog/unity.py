@@ -146,8 +146,12 @@ class UnityCatalog:
             for k, v in self._object(answer, kind, table.name).items()
             if isinstance(v, str) and v
         }
-        expires_at_ms = str(answer.get("expiration_time"))  # some catalogs write 64-bit numbers as JSON strings
-        return Credentials(values=values, expires_at_ms=int(expires_at_ms) if expires_at_ms.isdecimal() else None)
+        try:
+            # Some catalogs write 64-bit numbers as JSON strings.
+            expires_at_ms: int | None = int(float(answer["expiration_time"]))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            expires_at_ms = None
+        return Credentials(values=values, expires_at_ms=expires_at_ms)
 
     def ratified(self, table: CatalogTable) -> Ratified:
         """Gives what is ratified of `table`, whose commits the catalog manages. Raises as `credentials`."""
