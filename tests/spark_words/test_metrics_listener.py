@@ -27,6 +27,7 @@ from pyspark.sql.streaming.listener import (
 import tablefeed
 from scenarios.sinks import Sink
 from support import pages
+from tablefeed.errors import IllegalOptionError
 from tablefeed.feed.stream.lag import Lag, lag_to_json
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
@@ -279,6 +280,12 @@ def test_a_table_that_cannot_be_read_costs_its_numbers_and_is_a_warning(
     assert exported(registry, "tablefeed_sink") == {}
     assert exported(registry)['tablefeed_source_rows_total{query="copy",table="s3://lake/orders"}'] == 2.0
     assert [text.partition(":")[0] for text in caplog.messages] == ["query=copy batch=6 commit not read"]
+
+
+@pytest.mark.parametrize("sinks", [["s3://lake/orders_copy"], "s3://lake/orders_copy", "", {"copy": 5}])
+def test_sinks_that_name_no_tables_by_query_are_refused(sinks: Any) -> None:
+    with pytest.raises(IllegalOptionError, match=r"'sinks': it must map the names|'url': it must be a path"):
+        MetricsListener(sinks=sinks)
 
 
 def test_durations_of_batches_are_a_distribution() -> None:

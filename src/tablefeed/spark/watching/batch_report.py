@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import TablefeedError
+from tablefeed.errors import IllegalOptionError, TablefeedError
 from tablefeed.feed.api.batch_commits import BatchCommit, BatchCommits
 from tablefeed.feed.stream.batch_span import last_version
 from tablefeed.feed.stream.lag import Lag, lag_from_json
@@ -57,7 +57,11 @@ class BatchReports:
     def __init__(
         self, sinks: Mapping[str, str] | None = None, storage_options: Mapping[str, str] | None = None
     ) -> None:
-        self._sinks = {query: BatchCommits(url, storage_options) for query, url in (sinks or {}).items()}
+        given: object = {} if sinks is None else sinks
+        if not isinstance(given, Mapping):
+            explain = "must map the names or ids of queries to the tables that they write"
+            raise IllegalOptionError(option="sinks", value=str(sinks), explain=explain)
+        self._sinks = {query: BatchCommits(url, storage_options) for query, url in given.items()}
 
     def of(self, progress: StreamingQueryProgress) -> BatchReport | None:
         """Reports the batch of `progress`; None for a query of which nothing is known. It never raises."""
