@@ -414,8 +414,11 @@ def test_one_path_is_taken_and_none_or_several_are_answered_with_the_call_that_t
     ],
 )
 def test_a_stream_does_not_travel_in_time(options: dict[str, str], path: str) -> None:
-    with pytest.raises(UnsupportedOptionError, match=r"^\[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS\].*startingVersion"):
+    with pytest.raises(
+        UnsupportedOptionError, match=r"^\[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS\].*startingVersion"
+    ) as caught:
         refuse_time_travel(options, path)
+    assert ("A stream has no time travel" in str(caught.value)) == bool(options), "a batch read is told of its path too"
 
 
 @pytest.mark.parametrize("path", ["/t", "/a@v3/t", "/t@vx", "/t@home", "s3://user@bucket/t"])

@@ -114,14 +114,14 @@ def table_path(options: Mapping[str, str], *, call: str) -> str:
 
 
 def refuse_time_travel(options: Mapping[str, str], path: str) -> None:
-    """Refuses a version or a time on a stream, as an option or as `path@v3`."""
+    """Refuses a version or a time as an option, which only a batch read has, and one in the path, such as `path@v3`."""
     named = [name for name in ("versionAsOf", "timestampAsOf") if name.lower() in map(str.lower, options)]
-    if named or re.search(r"@(v[0-9]+|[0-9]{17})$", path):
-        raise UnsupportedOptionError(
-            option=named[0] if named else path.rpartition("@")[2],
-            remedy="A stream has no time travel. Set startingVersion, or use versionAsOf in a batch read.",
-            error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
-        )
+    remedy = "A stream has no time travel. Set startingVersion, or use versionAsOf in a batch read."
+    if not named and re.search(r"@(v[0-9]+|[0-9]{17})$", path):
+        named = [path.rpartition("@")[2]]
+        remedy = "A path names no version. In a batch read set versionAsOf, in a stream startingVersion."
+    if named:
+        raise UnsupportedOptionError(option=named[0], remedy=remedy, error_class="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS")
 
 
 def event_time_column(parsed: ParsedOptions) -> str | None:
