@@ -171,6 +171,15 @@ def test_a_table_in_a_folder_of_this_one_is_left_alone(tmp_path: Path) -> None:
     assert ids(tmp_path / "inner" / "table") == [0, 1]
 
 
+def test_a_table_of_indextables_in_a_folder_of_this_one_is_left_alone(tmp_path: Path) -> None:
+    a_table(tmp_path)
+    old(tmp_path, "inner/_transaction_log/00000000000000000000.json")
+    old(tmp_path, "inner/day=1/part-0.split")
+    old(tmp_path, "day=1/part-1.split")
+
+    assert names(tablefeed.vacuum(tmp_path)) == ["day=1/part-1.split"]
+
+
 def test_no_link_is_followed(tmp_path: Path) -> None:
     a_table(tmp_path / "table")
     old(tmp_path, "elsewhere/precious")

@@ -44,6 +44,7 @@ from tablefeed.feed.snapshot.segment_reader import Reading, SegmentReader
 from tablefeed.feed.snapshot.table_log import Snapshot, required_commit
 from tablefeed.feed.upkeep.consumers import FOLDER, OWN_FOLDER, Readers, readers
 from tablefeed.feed.upkeep.leftovers import sweep
+from tablefeed.indextables import names as index_names
 from tablefeed.log.segment import LogSegment, earliest_reproducible
 from tablefeed.model.actions import CdcFile, Commit, DeletionVector, DomainMetadata, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -63,6 +64,9 @@ _FILES_A_REPORT = 100
 
 _OWN_HIDDEN = ("_delta_index", "_change_data")
 """Folders of the table that look hidden. Delta-Spark deletes from folders whose names begin like these."""
+
+_LOGS = frozenset({names.LOG_DIR, index_names.LOG_DIR})
+"""What a folder has that is a table of its own."""
 
 _OWN_PATH = re.compile(rf"{OWN_FOLDER}/[\w./-]+")
 """How a metadata domain names one of tablefeed's own files."""
@@ -429,7 +433,7 @@ def _walk(store: Store, partitions: tuple[str, ...], folders: list[str]) -> Iter
                 raise
             logger.warning("vacuum left a folder alone that it may not list table=%s folder=%s", store.url, folder)
             continue
-        if folder and names.LOG_DIR in inner:
+        if folder and not _LOGS.isdisjoint(inner):
             logger.warning("vacuum left a table of its own alone table=%s folder=%s", store.url, folder)
             continue
         place = f"{folder}/" if folder else ""
