@@ -121,6 +121,30 @@ def test_txns_that_are_expired_are_left_out() -> None:
     assert [value["appId"] for kind, value in rows_of(log, classic(0)) if kind == "txn"] == ["kept"]
 
 
+@pytest.mark.parametrize("ahead_ms", [30 * DAY_MS, -30 * DAY_MS], ids=["a clock that is ahead", "a copied log"])
+def test_of_the_commits_own_time_and_that_of_its_file_the_earlier_says_what_is_expired(ahead_ms: int) -> None:
+    properties = {"delta.enableInCommitTimestamps": "true", "delta.setTransactionRetentionDuration": "1 day"}
+    at_ms = min(NOW_MS, NOW_MS + ahead_ms)
+    log = a_log(
+        a_store(),
+        v0=[
+            info(inCommitTimestamp=NOW_MS + ahead_ms),
+            protocol(3, 7, readerFeatures=[], writerFeatures=["inCommitTimestamp"]),
+            metadata(configuration=properties),
+            {"txn": {"appId": "kept", "version": 1, "lastUpdated": at_ms}},
+            remove("kept", at_ms=at_ms),
+        ],
+    )
+
+    write(log)
+
+    rows = rows_of(log, classic(0))
+    assert [(kind, value.get("appId", value.get("path"))) for kind, value in rows[2:]] == [
+        ("txn", "kept"),
+        ("remove", "kept"),
+    ]
+
+
 def test_the_next_checkpoint_goes_on_from_the_one_before_tombstones_and_all() -> None:
     log = a_log(a_store(), v0=[protocol(), metadata(), add("a"), add("b"), add("c")], v1=[remove("a"), remove("b")])
     write(log)

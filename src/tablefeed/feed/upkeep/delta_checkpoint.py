@@ -187,10 +187,14 @@ def _rows(store: Store, segment: LogSegment, before_step: Callable[[], None]) ->
 
 
 def _committed_ms(snapshot: Snapshot, segment: LogSegment) -> int:
-    """When the version was committed, in ms: its in-commit timestamp, else the time of its log file."""
+    """When the version was committed, in ms: the time of its log file, or its in-commit timestamp if that is earlier.
+
+    In-commit timestamps only grow: after one commit by a clock that is ahead, they stay ahead for as long. Then what
+    is still needed would count as expired. The file of a commit that was copied is younger than the commit.
+    """
     own_ms = snapshot.facts.in_commit_timestamp_ms
-    listed = [log_file.modified_ms for log_file in segment.commits[-1:]]
-    return own_ms if own_ms is not None else (listed or [log_file.modified_ms for log_file in segment.checkpoint])[0]
+    file_ms = (segment.commits[-1:] or segment.checkpoint)[0].modified_ms
+    return file_ms if own_ms is None else min(own_ms, file_ms)
 
 
 def _unexpired(facts: Facts, now_ms: int) -> Facts:
