@@ -16,6 +16,7 @@ from tablefeed.feed.stream.spark_checkpoint import SparkCheckpoint
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import EventTime, Offset
 from tablefeed.store import open_store
+from tablefeed.store.memory import MemoryStore
 
 
 def a_table(path: Path, versions: int) -> TableLog:
@@ -70,3 +71,14 @@ def test_a_file_of_offsets_of_another_version_is_refused_by_its_first_line(
 
     with pytest.raises(OffsetError, match=rf"begins with {found}, but only version 'v1'"):
         SparkCheckpoint(open_store(tmp_path)).batch(0)
+
+
+def test_a_line_of_offsets_ends_where_java_ends_it() -> None:
+    store = MemoryStore("checkpoint")
+    topic = '{"a\u2028b\u0085c\x0cd":{"0":5}}'
+    store.replace("offsets/0", f"v1\r\n{{}}\n{topic}\n-\n".encode())
+
+    batch = SparkCheckpoint(store).batch(0)
+
+    assert (batch.about, batch.ends) == ("{}", (topic, None))
+    assert batch.to_text() == f"v1\n{{}}\n{topic}\n-"

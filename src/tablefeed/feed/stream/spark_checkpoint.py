@@ -6,6 +6,7 @@ and in the offset log a line for each source. Other files of the checkpoint, suc
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
 
@@ -60,9 +61,10 @@ class SparkCheckpoint:
     def batch(self, batch_id: int) -> PlannedBatch:
         """Gives a batch of the offset log."""
         name = f"{OFFSETS}/{batch_id}"
-        lines = self._store.read(name).decode(errors="replace").splitlines()
+        text = io.StringIO(self._store.read(name).decode(errors="replace"), newline=None)
+        lines = text.read().removesuffix("\n").split("\n")  # as Java reads lines; `splitlines` knows more line ends
         if lines[:1] != [_VERSION] or len(lines) < 2:
-            found = repr(lines[0][:20]) if lines else "nothing"
+            found = repr(lines[0][:20]) if lines[0] else "nothing"
             raise OffsetError(
                 f"{name} of the checkpoint {self.url} begins with {found}, but only version {_VERSION!r} of Spark's "
                 "offset log is known.",
