@@ -251,6 +251,16 @@ def test_the_columns_for_row_ids_keep_their_names(tmp_path: Path) -> None:
     assert tablefeed.open_table(tmp_path).metadata.configuration == names
 
 
+def test_checkpoints_that_are_protected_stay_protected(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, V1)
+    protected = {"delta.requireCheckpointProtectionBeforeVersion": "1"}
+    tablefeed.alter(tmp_path, set_properties=protected, enable_features=["checkpointProtection"])
+
+    tablefeed.restore(tmp_path, version=0)
+
+    assert tablefeed.open_table(tmp_path).metadata.configuration == protected
+
+
 def test_the_clustering_is_that_of_the_version() -> None:
     clustered = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["id"]]}', "removed": False}
     writers = ["clustering", "domainMetadata", "appendOnly", "invariants"]

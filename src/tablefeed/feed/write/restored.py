@@ -36,6 +36,7 @@ _KEPT = (
     names.MATERIALIZED_ROW_VERSION_COLUMN,
     names.IN_COMMIT_TIMESTAMPS_SINCE_VERSION,
     names.IN_COMMIT_TIMESTAMPS_SINCE_TIME,
+    names.CHECKPOINT_PROTECTION_BEFORE,
 )
 """Properties that describe the log and its files so far; an earlier value would be wrong."""
 
