@@ -75,6 +75,7 @@ WRITTEN_BY_DELTA_SPARK: list[tuple[DataType | str, PartitionValue, str]] = [
     ("double", math.inf, "Infinity"),
     ("double", -math.inf, "-Infinity"),
     ("float", 0.10000000149011612, "0.1"),
+    ("float", 2.0**-149, "1.4E-45"),
     ("float", 3.4028234663852886e38, "3.4028235E38"),
     ("float", 16777216.0, "1.6777216E7"),
     ("float", 9.999999747378752e-06, "1.0E-5"),

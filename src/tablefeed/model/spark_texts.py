@@ -296,13 +296,13 @@ def time_text(of_day_us: int) -> str:
 
 def java_double(value: float) -> str:
     """Formats a double as Java does."""
-    return _java_text(value, repr(value))
+    return _java_text(value, repr(value), float)
 
 
 def java_float(value: float) -> str:
     """Formats a float, widened to the double `value`, as Java does: with the fewest digits that identify the float."""
     shortest = next((text for digits in range(9) if _as_single(text := f"{value:.{digits}e}") == value), repr(value))
-    return _java_text(value, shortest)
+    return _java_text(value, shortest, _as_single)
 
 
 def _as_single(text: str) -> float:
@@ -313,8 +313,11 @@ def _as_single(text: str) -> float:
     return float(single)
 
 
-def _java_text(value: float, shortest: str) -> str:
-    """Double.toString: plain from 1e-3 to 1e7, else d.dE±n, always with a digit after the point."""
+def _java_text(value: float, shortest: str, read: Callable[[str], float]) -> str:
+    """Double.toString: plain from 1e-3 to 1e7, else d.dE±n, always with a digit after the point.
+
+    `read` gives the number of the type that a text is read as.
+    """
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -325,7 +328,7 @@ def _java_text(value: float, shortest: str) -> str:
         text = format(number, "f")
         return text if "." in text else f"{text}.0"
     sign, digits, _ = number.as_tuple()
-    if len(digits) == 1 and float(two := f"{value:.1e}") == value:
+    if len(digits) == 1 and read(two := f"{value:.1e}") == value:
         # Where one digit would do, Java writes the nearest number with two: 4.9E-324.
         _, digits, _ = Decimal(two).as_tuple()
     first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
