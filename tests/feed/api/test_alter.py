@@ -180,6 +180,16 @@ def test_a_change_feed_is_refused_beside_a_column_of_its_name(tmp_path: Path) ->
     refused(tmp_path, errors.SchemaMismatchError, "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS", set_properties=feed)
 
 
+def test_a_change_feed_is_refused_beside_a_column_that_has_its_name_in_files(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1], "_change_type": ["x"]}))
+    mapped = {"delta.columnMapping.mode": "name"}
+    tablefeed.alter(tmp_path, set_properties=mapped, rename_columns={"_change_type": "kind"})
+
+    feed = {"delta.enableChangeDataFeed": "true"}
+    named = "'kind' has a name, in the table or in its files"
+    refused(tmp_path, errors.SchemaMismatchError, named, set_properties=feed)
+
+
 def test_mapping_is_turned_off_and_changed_by_no_call(tmp_path: Path) -> None:
     mapped(tmp_path)
 

@@ -136,6 +136,11 @@ BAD: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], str]] = {
     "bad constraint": ({"constraints": {"c": "id +"}}, errors.UnsupportedExpressionError, "its constraint c"),
     "no condition": ({"constraints": {"c": "id"}}, errors.UnsupportedExpressionError, "DELTA_NON_BOOLEAN_CHECK"),
     "unknown column": ({"constraints": {"c": "x > 1"}}, errors.UnsupportedExpressionError, "DELTA_INVALID_CHECK"),
+    "a column of the feed": (
+        {"schema": pa.schema([("_change_type", pa.string())]), "properties": {"delta.enableChangeDataFeed": "true"}},
+        errors.SchemaMismatchError,
+        "RESERVED_CDC_COLUMNS_ON_WRITE",
+    ),
     "nameless": ({"constraints": {" ": "id > 1"}}, errors.IllegalOptionError, "DELTA_INVALID_CONSTRAINT_NAME"),
     "constraint twice": (
         {"constraints": {"C": "id > 1"}, "properties": {"delta.constraints.c": "id < 9"}},

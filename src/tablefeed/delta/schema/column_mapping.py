@@ -43,6 +43,12 @@ def physical_name(field: Field) -> str:
     return name if isinstance(name, str) else field.name
 
 
+def change_type_column(schema: Struct) -> Field | None:
+    """Returns the column whose name, in the table or in files, is that of `_change_type` in change data files."""
+    both = ((field, {field.name.lower(), physical_name(field).lower()}) for field in schema)
+    return next((field for field, each in both if names.CHANGE_TYPE in each), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedSchema:
     """A schema, and the table's mapping mode at that time."""

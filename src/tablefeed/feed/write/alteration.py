@@ -25,7 +25,7 @@ from tablefeed.delta.schema.column_changes import (
     with_wider_types,
     without_columns,
 )
-from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode, physical_name
+from tablefeed.delta.schema.column_mapping import MappingMode, change_type_column, mapping_mode, physical_name
 from tablefeed.delta.schema.iceberg_compat import check_compatible
 from tablefeed.delta.schema.rules import mentions, table_rules
 from tablefeed.delta.schema.schema_faults import dotted
@@ -149,12 +149,16 @@ def _change_constraints(texts: dict[str, str], wanted: Alteration) -> None:
 
 
 def _check_new_feed(table: Snapshot, properties: TableProperties) -> None:
-    reserved = {names.CHANGE_TYPE, names.COMMIT_VERSION, names.COMMIT_TIMESTAMP}
-    taken = [name for name in table.schema.names if name.lower() in reserved]
-    if taken and properties.records_changes and not table.properties.records_changes:
+    if table.properties.records_changes or not properties.records_changes:
+        return
+    reserved, in_files = {names.COMMIT_VERSION, names.COMMIT_TIMESTAMP}, change_type_column(table.schema)
+    taken = in_files or next((column for column in table.schema if column.name.lower() in reserved), None)
+    if taken is not None:
+        # Change data files have the names that columns have in files, which no renaming changes.
+        remedy = "Rename the column first" if in_files is None else "Drop the column, or make a new table without it"
         raise SchemaMismatchError(
-            f"The change data feed of {TABLE} cannot be turned on: its column {taken[0]!r} has a name that the feed "
-            "uses. Nothing was changed. Rename the column first.",
+            f"The change data feed of {TABLE} cannot be turned on: its column {taken.name!r} has a name, in the table "
+            f"or in its files, that the feed uses. Nothing was changed. {remedy}.",
             error_class="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablefeed.delta import names
-from tablefeed.delta.schema.column_mapping import MappingMode, physical_name
+from tablefeed.delta.schema.column_mapping import MappingMode, change_type_column, physical_name
 from tablefeed.errors import TABLE, ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.scan.task import PartitionColumn
 from tablefeed.feed.write.write_rules import Scope, WriteRules
@@ -111,12 +111,12 @@ def check_replaceable(replaces: Replaces, target: Target) -> None:
 
 
 def check_recordable(target: Target) -> None:
-    """Raises SchemaMismatchError for a table that records changes and has a column `_change_type`."""
-    reserved = next((column.name for column in target.schema if column.name.lower() == names.CHANGE_TYPE), None)
+    """Raises SchemaMismatchError for a table that records changes and has a column `_change_type`, or files have."""
+    reserved = change_type_column(target.schema)
     if reserved is not None and target.properties.records_changes:
         raise SchemaMismatchError(
-            f"{TABLE} has a column {reserved!r}, which its change data feed has itself. Nothing was written; rename "
-            "it.",
+            f"{TABLE} has a column {reserved.name!r}, whose name in its files is {names.CHANGE_TYPE}. Its change data "
+            "feed has a column of that name itself. Nothing was written. Turn the feed off, or drop the column.",
             error_class="RESERVED_CDC_COLUMNS_ON_WRITE",
         )
 

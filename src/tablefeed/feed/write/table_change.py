@@ -59,6 +59,7 @@ def new_table(rows: Struct, *, partition_by: Sequence[str], rules: WriteRules, d
     properties = TableProperties(texts)
     is_mapped = mapping_mode(properties) is not MappingMode.NONE
     check_new_table(rows, partition_columns=partition_by, any_name=is_mapped)
+    _check_reserved(properties, rows)
     schema = rows if declared else as_new(rows)
     schema, properties = with_mapping(schema, properties, new_name=_new_name)
     return Target(
