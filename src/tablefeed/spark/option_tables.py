@@ -449,7 +449,8 @@ _WRITE: tuple[OptionSpec, ...] = (
     OptionSpec(
         "partitionBy",
         columns,
-        doc="The partition columns of a new table. An existing table keeps its own.",
+        doc="The partition columns of a new table. An existing table must have the same, unless overwriteSchema "
+        "replaces them. Unset: an existing table keeps its own.",
     ),
     OptionSpec(
         "clusterBy",

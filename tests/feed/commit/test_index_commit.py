@@ -655,6 +655,12 @@ def test_what_only_a_delta_table_can_be_asked_for_is_refused_by_name(new: Path, 
     assert len(rows_of(new)) == 3
 
 
+def test_a_column_that_the_table_lacks_is_refused_without_advice_that_only_a_delta_table_can_follow(new: Path) -> None:
+    with pytest.raises(errors.SchemaMismatchError, match="Drop the column, or write to another table"):
+        tablefeed.append(new, ROWS.append_column("more", pa.nulls(ROWS.num_rows, pa.string())))
+    assert len(rows_of(new)) == 3
+
+
 def test_history_tells_who_wrote_what(new: Path) -> None:
     tablefeed.append(new, ROWS, mode="overwrite")
 

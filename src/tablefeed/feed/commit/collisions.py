@@ -40,8 +40,9 @@ def check_collision(txn: Txn, recorded: int, on_collision: OnCollision, *, url: 
         return
     text = (
         f"Nothing was written to {url}: it records version {recorded} of the application {txn.app_id}, and this is "
-        f"version {txn.txn_version}. So the query's checkpoint is new or was restored, or another run is alive. Use a "
-        "new txnAppId for a new checkpoint. To write older versions again on purpose, set txnVersionCollision=skip."
+        f"version {txn.txn_version}. So the query's checkpoint is new or was restored, or another run is alive. Start "
+        "a stream on a new checkpoint, after the rows that the table has (startingVersion). For other writes use a new "
+        "txnAppId, or set txnVersionCollision=skip to write older versions again on purpose."
     )
     if on_collision is OnCollision.FAIL:
         raise CommitError(text, url=url)

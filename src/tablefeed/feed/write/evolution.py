@@ -33,11 +33,15 @@ from tablefeed.model.schema import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merging:
-    """How to merge a schema: whether it `adds` columns and `widens` types, and the policy for all other types."""
+    """How to merge a schema: whether it `adds` columns and `widens` types, and the policy for all other types.
+
+    `advice` is what a user can do about a column that is not added.
+    """
 
     policy: Policy
     adds: bool = False
     widens: bool = False
+    advice: str = "Drop the column, or let the write add it: option mergeSchema=true, merge_schema=True in Python."
 
 
 def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
@@ -56,7 +60,7 @@ def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
     if new and not how.adds:
         raise SchemaMismatchError(
             f"The rows have a column {new[0].name!r} that {TABLE} does not have; it has {', '.join(table.names)}. "
-            "Drop the column, or let the write add it: option mergeSchema=true, merge_schema=True in Python.",
+            f"{how.advice}",
             error_class="DELTA_METADATA_MISMATCH",
         )
     for field in new:

@@ -76,7 +76,8 @@ def plan_split_write(
     else:
         protocol.refuse_writing(snapshot.protocol, url=log.url)
         check_partitioning(partition_by, snapshot.metadata.partition_columns)
-        schema = merged(snapshot.schema, rows, Merging(policy=rules.assignment.policy))
+        how = Merging(policy=rules.assignment.policy, advice="Drop the column, or write to another table.")
+        schema = merged(snapshot.schema, rows, how)
         partition_columns = snapshot.metadata.partition_columns
     check_types(to_arrow(schema), partition_by=partition_columns)
     check_zone(schema, rows, rules.assignment)
