@@ -64,11 +64,13 @@ class _Leaf:
     def __init__(self, path: LeafPath, schema: pa.Schema) -> None:
         self.path = path
         self._indices: list[int] = []
-        self._is_stored = path[0] in schema.names
-        kind = schema.field(path[0]).type if self._is_stored else pa.null()
-        for name in path[1:]:
+        kind: pa.DataType | pa.Schema = schema
+        for name in path:
             self._indices.append(kind.get_field_index(name))
-            kind = kind.field(self._indices[-1]).type
+            kind = pa.null() if self._indices[-1] < 0 else kind.field(self._indices[-1]).type
+            if pa.types.is_null(kind):
+                break
+        self._is_stored = not pa.types.is_null(kind)
         self._type = kind
         self._has_bounds = _has_bounds(kind)
         self._null_count = 0
@@ -80,10 +82,10 @@ class _Leaf:
         if not self._is_stored:
             self._null_count += rows.num_rows
             return
-        column = rows.column(self.path[0])
-        if self._indices:
+        column = rows.column(self._indices[0])
+        if self._indices[1:]:
             # Unlike the member alone, this is null where a struct above is.
-            column = pc.struct_field(column, self._indices)
+            column = pc.struct_field(column, self._indices[1:])
         self._null_count += column.null_count
         if not self._has_bounds or column.null_count == len(column):
             return

@@ -35,8 +35,8 @@ class FileLayout:
     `schema` is the rows' schema in the names that files have, `partition_by` some of its columns. The partition
     columns are not stored in the files unless `stores_partitions`, then behind the others: every reader takes them from
     the log, and files without them are smaller and cannot contradict it. (Delta-Spark stores them unless
-    `delta.writePartitionColumnsToParquet` is false.) Columns of type null are not stored either: Parquet readers
-    take an absent column for the same.
+    `delta.writePartitionColumnsToParquet` is false.) Columns and struct members of type null are not stored either:
+    readers take an absent one for the same, also after it got another type.
 
     `stored_as` has the shape of `schema` and the names and field ids that the files' columns get, None: the schema's
     own. Statistics use those names. `leaves` are the columns that get statistics, None all of them.
@@ -83,7 +83,7 @@ class FileLayout:
     @property
     def columns(self) -> pa.Schema:
         """The columns of `schema` that are stored, except partition columns: those that get statistics."""
-        return pa.schema([f for f in self.schema if f.name not in self.partition_by and not pa.types.is_null(f.type)])
+        return pa.schema(_without_nulls(f for f in self.schema if f.name not in self.partition_by))
 
     @property
     def stored(self) -> pa.Schema:
@@ -96,12 +96,19 @@ class FileLayout:
         if self.stored_as is None:
             return columns
         names = dict(zip(self.schema.names, self.stored_as, strict=True))
-        return pa.schema([names[field.name] for field in columns])
+        return pa.schema(_without_nulls(names[field.name] for field in columns))
 
     @property
     def of_files(self) -> pa.Schema:
         """The schema of the files."""
         return self.as_stored(self.stored)
+
+
+def _without_nulls(fields: Iterable[pa.Field]) -> list[pa.Field]:
+    """`fields` without those of type null, also in structs."""
+    kept = (field for field in fields if not pa.types.is_null(field.type))
+    structs = pa.types.is_struct
+    return [f.with_type(pa.struct(_without_nulls(f.type))) if structs(f.type) else f for f in kept]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +174,9 @@ class FilesWriting:
         self._layout, self._open_file = layout, open_file
         self._stored = layout.stored
         self._of_files = layout.of_files
-        self._renamed = (
-            None if layout.stored_as is None else Conformer(self._stored, self._of_files, stored=self._stored)
-        )
+        found = pa.schema([layout.schema.field(name) for name in self._stored.names])
+        as_found = self._of_files.equals(found, check_metadata=True)
+        self._as_in_files = None if as_found else Conformer(found, self._of_files, stored=self._stored)
         self._leaves = all_leaves(layout.as_stored(layout.columns)) if layout.leaves is None else layout.leaves
         self._partitions: dict[Hashable, _Partition] = {}
         self._open_partitions: list[_Partition] = []
@@ -225,8 +232,8 @@ class FilesWriting:
         self._write_rows(partition, rows)
 
     def _write_rows(self, partition: _Partition, rows: pa.Table) -> None:
-        if self._renamed is not None:
-            rows = pa.Table.from_batches([self._renamed(batch) for batch in rows.to_batches()], self._of_files)
+        if self._as_in_files is not None:
+            rows = pa.Table.from_batches([self._as_in_files(batch) for batch in rows.to_batches()], self._of_files)
         if partition.file is None:
             partition.file = self._open(partition.values, rows)
             self._open_partitions.append(partition)

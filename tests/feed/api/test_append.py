@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
 from support.commits import already_applied, committed
-from support.logs import a_log, col, meta, protocol, said
+from support.logs import a_log, col, meta, protocol, said, struct
 from tablefeed import errors
 from tablefeed.feed.upkeep.background import wait_until_done
 from tablefeed.store import LocalStore
@@ -256,6 +256,20 @@ def test_rows_of_which_no_file_could_store_a_column_are_refused(
 
     with pytest.raises(errors.SchemaMismatchError, match=r"DELTA_EMPTY_DATA.* has no column that files can store"):
         tablefeed.append(tmp_path, rows)
+
+
+LIST_OF_VOIDS = {"type": "array", "elementType": "void", "containsNull": True}
+
+
+@pytest.mark.parametrize("kind", [LIST_OF_VOIDS, struct(col("v", "void"))], ids=["in a list", "alone in a struct"])
+def test_a_column_without_a_type_that_files_cannot_leave_out_refuses_rows_but_no_property(
+    tmp_path: Path, kind: dict[str, object]
+) -> None:
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(), meta(col("id"), col("x", kind))])
+
+    with pytest.raises(errors.SchemaMismatchError, match=r"DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE.* 'x'"):
+        tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    assert tablefeed.alter(tmp_path, set_properties={"mine": "1"}) == committed(1)
 
 
 NO_UTF8 = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff\xfe", b"a"]).buffers())

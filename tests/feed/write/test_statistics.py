@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tablefeed
@@ -93,6 +94,8 @@ def test_a_column_without_a_type_is_counted_null_although_no_file_has_it(tmp_pat
 
     assert stats_of(tmp_path)["nullCount"] == {"id": 0, "nothing": 2, "st": {"x": 1, "nothing": 2}}
     assert tablefeed.open_table(tmp_path).to_arrow()["id"].to_pylist() == [1, 2]
+    (file,) = tmp_path.glob("*.parquet")
+    assert [column.path for column in pq.ParquetFile(file).schema] == ["id", "st.x"]
 
 
 @pytest.mark.parametrize("named", ["p", "ok", "gone", "st.y", "id, id", "st, st.x"])

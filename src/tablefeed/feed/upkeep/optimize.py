@@ -37,6 +37,7 @@ from tablefeed.feed.snapshot.open_log import open_maintained
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.upkeep.after_commit import USUAL, UpkeepOptions, behind, surroundings
 from tablefeed.feed.write.delta_plan import plan_delta_write
+from tablefeed.feed.write.evolution import check_voids
 from tablefeed.feed.write.gathering import rewritten_in_bins
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.log.replay import without_statistics
@@ -266,6 +267,7 @@ def _commits(bins: Iterator[list[int]]) -> Iterator[list[list[int]]]:
 def _folded(snapshot: Snapshot, folding: Folding, around: Surroundings, on_progress: OnProgress) -> Iterator[Optimized]:
     """Folds, and gives the outcome of each commit after it was made."""
     log = snapshot.log
+    check_voids(snapshot.schema)
     plan = plan_delta_write(log, snapshot, snapshot.schema, kind=WriteKind.OPTIMIZE)
     # A bin becomes one file, however its rows compress. Otherwise the number of files might never fall.
     plan = replace(

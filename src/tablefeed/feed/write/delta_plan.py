@@ -17,7 +17,7 @@ from tablefeed.delta.stats.indexed_columns import check_indexed, statistics_shap
 from tablefeed.errors import UnsupportedOptionError
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import Alignment, align, check_zone
-from tablefeed.feed.write.evolution import check_has_columns, check_storable
+from tablefeed.feed.write.evolution import check_has_columns, check_storable, check_voids
 from tablefeed.feed.write.replacement import check_recordable, check_replaceable, planned_replacement
 from tablefeed.feed.write.row_rules import (
     Kept,
@@ -63,6 +63,7 @@ def plan_delta_write(
     check_storable(target.schema)
     if kind is not WriteKind.OPTIMIZE:
         check_has_columns(target.schema, target.partition_columns)
+        check_voids(target.schema)
     check_zone(target.schema, rows, rules.assignment)
     clustered_by = _clustering(snapshot, target, rules)
     before = () if snapshot is None else snapshot.metadata.partition_columns

@@ -129,6 +129,27 @@ def check_storable(schema: Struct) -> None:
         )
 
 
+def check_voids(schema: Struct) -> None:
+    """Raises SchemaMismatchError for a void that files cannot leave out ("Void Type").
+
+    It is in a list or map, or its struct has only such members.
+    """
+    for column in schema:
+        if any(_needs_void(part.type) for part in walk(column.type)):
+            raise SchemaMismatchError(
+                f"Column {column.name!r} of {TABLE} has the type void in a list or map, or a struct of only such "
+                "members, which files cannot store. Nothing was written. Give it another type, or drop it.",
+                error_class="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
+            )
+
+
+def _needs_void(kind: DataType) -> bool:
+    void = Primitive("void")
+    if isinstance(kind, Struct):
+        return all(member.type == void for member in kind)
+    return isinstance(kind, Array | Map) and has(kind, void)
+
+
 def check_has_columns(schema: Struct, partition_columns: Sequence[str]) -> None:
     """Raises SchemaMismatchError where a file has no column: all are partition columns or of type void."""
     if all(column.name in partition_columns or column.type == Primitive("void") for column in schema):
