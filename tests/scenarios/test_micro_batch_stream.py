@@ -68,7 +68,6 @@ def test_the_first_batch_ends_where_delta_sparks_does(starting_version: Any, lim
         (at(1), at(2, 6), FILES[:4]),
         (at(1, 6), at(4), FILES[2:6]),
         (at(2), at(3), FILES[2:4]),
-        (at(2, 51), at(2, 41), []),
         (snapshot(0), at(6), FILES),
         (snapshot(2), at(6), FILES),
         (snapshot(1), at(4), FILES[:6]),

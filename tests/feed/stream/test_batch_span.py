@@ -8,7 +8,7 @@ import pytest
 
 from support.logs import at
 from tablefeed.errors import OffsetError
-from tablefeed.feed.stream.batch_span import as_planned, held_at, last_looked_at, last_version, snapshot_version
+from tablefeed.feed.stream.batch_span import as_planned, held_at, last_looked_at, last_version, refuse_disorder
 from tablefeed.model.offset import Barrier, EventTime, Offset
 
 REACHED, PASSED = (replace(at(5), barrier=barrier) for barrier in (Barrier.REACHED, Barrier.PASSED))
@@ -40,36 +40,66 @@ def test_the_last_version_of_a_batch_is_that_of_its_last_file_and_a_barrier_was_
         (at(7, in_snapshot=True), at(5), at(4, in_snapshot=True)),
         (at(7, in_snapshot=True), at(5, 2), at(4, in_snapshot=True)),  # whose files come from commit 5
         (at(7, in_snapshot=True), at(5, 2, in_snapshot=True), at(5, in_snapshot=True)),
-        (at(4, 1, in_snapshot=True), at(5), at(4, 1, in_snapshot=True)),
-        (BY_TIME, at(6), BY_TIME),
+        (at(7), at(5, 2, in_snapshot=True), at(5, in_snapshot=True)),  # it had no startingVersion then
+        (at(2), at(5, 2, in_snapshot=True), at(5, in_snapshot=True)),
+        (at(7), BY_TIME, at(5, in_snapshot=True)),
     ],
 )
 def test_a_first_batch_that_is_run_again_begins_where_its_logged_end_shows(
     start: Offset, end: Offset, began: Offset
 ) -> None:
-    assert as_planned(start, end) == began
-
-
-@pytest.mark.parametrize("end", [at(0), at(0, 1)])
-def test_a_first_batch_that_ends_before_any_snapshot_did_not_begin_with_one(end: Offset) -> None:
-    with pytest.raises(OffsetError, match="startingVersion"):
-        as_planned(at(7, in_snapshot=True), end)
+    assert as_planned(start, end, is_fixed=False) == began
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "version"),
+    ("start", "end"),
+    [(at(7, in_snapshot=True), at(0)), (at(7, in_snapshot=True), at(0, 1)), (at(7), at(5)), (at(7, 1), at(7))],
+)
+def test_a_first_batch_that_did_not_begin_where_the_query_begins_by_its_options_now_is_refused(
+    start: Offset, end: Offset
+) -> None:
+    with pytest.raises(OffsetError, match="another startingVersion"):
+        as_planned(start, end, is_fixed=not start.in_snapshot)
+
+
+LATER_BY_TIME = replace(BY_TIME, event_time=EventTime(column="ts", before_us=2))
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
     [
-        (at(3), at(5), None),
-        (at(5, in_snapshot=True), at(5, 2, in_snapshot=True), 5),
-        (at(5, in_snapshot=True), at(6), 5),
-        (at(5, in_snapshot=True), at(6, 1), 5),
-        (at(9, in_snapshot=True), at(6), 5),
+        (at(3), at(3)),
+        (at(3, 1), at(5)),
+        (at(5), REACHED),
+        (REACHED, PASSED),
+        (at(5, 1, in_snapshot=True), at(5, 2, in_snapshot=True)),
+        (at(5, 1, in_snapshot=True), at(6)),
+        (BY_TIME, LATER_BY_TIME),
+        (BY_TIME, at(7, 3)),
     ],
 )
-def test_a_batch_reads_files_of_the_initial_snapshot_where_it_begins_in_it(
-    start: Offset, end: Offset, version: int | None
+def test_the_batches_of_a_query_go_on_within_one_snapshot_and_then_through_the_commits(
+    start: Offset, end: Offset
 ) -> None:
-    assert snapshot_version(start, end) == version
+    refuse_disorder(start, end)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (at(3), at(2, 7)),
+        (at(3, 2), at(3, 1)),
+        (PASSED, REACHED),
+        (at(3), at(5, 1, in_snapshot=True)),
+        (at(5, 2, in_snapshot=True), at(5, 1, in_snapshot=True)),
+        (at(5, 1, in_snapshot=True), at(6, 2, in_snapshot=True)),
+        (at(5, 1, in_snapshot=True), at(5, 2)),
+        (LATER_BY_TIME, BY_TIME),
+    ],
+)
+def test_a_batch_that_goes_back_or_into_another_snapshot_is_refused(start: Offset, end: Offset) -> None:
+    with pytest.raises(OffsetError, match=r"contradict each other.*`tablefeed offsets reset`"):
+        refuse_disorder(start, end)
 
 
 @pytest.mark.parametrize(

@@ -270,12 +270,6 @@ def test_a_batch_that_ends_where_it_begins_is_empty() -> None:
     assert delivered(source, middle, middle) == []
 
 
-def test_a_batch_that_ends_where_the_snapshot_begins_is_empty() -> None:
-    source = a_source(newest_first(), event_time_column="at")
-
-    assert delivered(source, at(0, in_snapshot=True), at(1, in_snapshot=True)) == []
-
-
 BY_FILES = at(1, 2, in_snapshot=True)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from support.logs import Action, a_log, a_source, add, at, batches, delivered, info, metadata, protocol, put, remove
-from tablefeed.errors import LogError, VersionNotFoundError
+from tablefeed.errors import LogError, OffsetError, VersionNotFoundError
 from tablefeed.feed.changes.java_regex import java_regex
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
@@ -123,12 +123,6 @@ def test_files_of_the_snapshot_that_the_filter_excludes_by_statistics_are_not_re
     source = a_source(log, where="id > 5")
 
     assert delivered(source, at(0, in_snapshot=True), at(1)) == ["b"]
-
-
-def test_a_batch_from_an_older_snapshot_into_a_newer_one_has_all_files_before_its_end() -> None:
-    log = a_log(v0=[protocol(), metadata()], v1=[add("a", modified=1), add("b", modified=2), add("c", modified=3)])
-
-    assert delivered(a_source(log), at(0, in_snapshot=True), at(1, 2, in_snapshot=True)) == ["a", "b"]
 
 
 def test_batches_of_two_files_cut_the_snapshot_and_the_commits_where_they_are_full() -> None:
@@ -309,6 +303,23 @@ def test_a_first_batch_that_was_logged_and_not_done_is_the_same_after_a_restart_
     assert delivered(restarted, restarted.initial(), end) == files
 
 
+@pytest.mark.parametrize("start", [0, 2, 3, "latest"])
+def test_a_first_batch_of_the_snapshot_that_was_not_done_keeps_its_rows_where_a_start_is_set_since(
+    start: int | str,
+) -> None:
+    log = three_versions()
+    source = a_source(log)
+    end = source.latest(source.initial(), Limits(files=2))
+    files = delivered(source, source.initial(), end)
+    put(log.store, 3, [add("g")])
+
+    restarted = a_source(log, starting_version=start)
+
+    assert delivered(restarted, restarted.initial(), end) == files
+    rest = [file for _, files in batches(restarted, end, NO_LIMITS) for file in files]
+    assert sorted(files + rest) == ["a", "b", "c", "d", "e", "f", "g"]
+
+
 @pytest.mark.parametrize("change_feed", [False, True], ids=["appends", "changes"])
 @pytest.mark.parametrize(
     ("options", "files"),
@@ -368,6 +379,14 @@ def test_a_snapshot_that_cannot_be_read_any_more_says_so_and_what_to_do() -> Non
     assert caught.value.error_class == "DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE"
     assert "memory:orders" in str(caught.value)
     assert "new checkpoint" in str(caught.value)
+
+
+def test_a_batch_whose_logged_offsets_go_back_is_refused_and_a_first_one_before_its_start_too() -> None:
+    source = a_source(three_versions(), starting_version=2)
+
+    for start, said in ((source.initial(), "did not begin at version 2"), (at(3), "contradict each other")):
+        with pytest.raises(OffsetError, match=said):
+            source.tasks(start, at(1))
 
 
 def test_equal_offsets_are_no_batch() -> None:

@@ -5,36 +5,47 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tablefeed.errors import TABLE, OffsetError
+from tablefeed.feed.stream.offset_json import offset_to_json
 from tablefeed.model.actions import Version
 from tablefeed.model.offset import Barrier, Offset
 
 
-def as_planned(start: Offset, end: Offset) -> Offset:
-    """Gives where the batch began whose logged end is `end`: at `start`, or earlier where `start` is after `end`.
+def as_planned(start: Offset, end: Offset, *, is_fixed: bool) -> Offset:
+    """Gives where the first batch of a query began whose logged end is `end`. After a restart it is run again.
 
-    `start` is after `end` for a first batch that runs again after a restart that found a newer version. Raises
-    OffsetError where `start` is in a snapshot, and `end` in version 0: no snapshot comes before that version.
+    Where the query begins by its options now, at `start`, may be later: it may depend on the newest version, unless it
+    `is_fixed`. Raises OffsetError where `end` shows that the options were others when the batch was planned: the
+    snapshot would have to come before version 0, or `start` is fixed and after `end`.
     """
-    if not start.in_snapshot:
-        return min(start, end, key=lambda offset: offset.position)
-    if start.file_index or start.event_time is not None:
-        return start
-    newest = end.version if end.in_snapshot else Version(end.version - 1)
-    if newest < 0:
-        raise OffsetError(
-            f"The first batch of this query ends within version 0 of {TABLE}, so it did not begin with the whole "
-            "table: the query had a startingVersion or a startingTimestamp when that batch was planned. Set it again "
-            "until the batch is done, or start with a new checkpoint.",
-            url=TABLE,
-        )
-    return replace(start, version=min(start.version, newest))
-
-
-def snapshot_version(start: Offset, end: Offset) -> Version | None:
-    """Gives the version of the initial snapshot of which a batch reads files; None: the batch reads only commits."""
     if end.in_snapshot:
-        return end.version
-    return min(start.version, Version(end.version - 1)) if start.in_snapshot else None
+        return replace(end, file_index=0, event_time=None)
+    if start.in_snapshot and end.version > 0:
+        return replace(start, version=min(start.version, Version(end.version - 1)))
+    if not start.in_snapshot and (start.position <= end.position or not is_fixed):
+        return min(start, end, key=lambda offset: offset.position)
+    begin = "with the whole table" if start.in_snapshot else f"at version {start.version}"
+    raise OffsetError(
+        f"The first batch of this query ends within version {end.version} of {TABLE}, so it did not begin {begin}: the "
+        "query had another startingVersion or startingTimestamp, or none, when that batch was planned. Set it as it "
+        "was until the batch is done, or start with a new checkpoint.",
+        url=TABLE,
+    )
+
+
+def refuse_disorder(start: Offset, end: Offset) -> None:
+    """Raises OffsetError where no batch but the first of a query can lead from `start` to `end`.
+
+    A batch never goes back, and never from one snapshot or from commits into a snapshot.
+    """
+    in_one_snapshot = start.in_snapshot and start.version == end.version
+    if start.position <= end.position and end.in_snapshot == in_one_snapshot:
+        return
+    raise OffsetError(
+        f"The checkpoint's offsets for {TABLE} contradict each other: a batch begins at {offset_to_json(start)}, and "
+        f"ends before that, or in another snapshot, at {offset_to_json(end)}. Restore the checkpoint, reset the query "
+        "with `tablefeed offsets reset`, or start with a new checkpoint.",
+        url=TABLE,
+    )
 
 
 def last_version(end: Offset) -> Version:

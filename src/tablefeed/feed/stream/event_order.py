@@ -12,10 +12,8 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import OffsetError
 from tablefeed.feed.stream.event_time import EventTimes, may_have_rows
 from tablefeed.feed.stream.lag import SnapshotLeft
-from tablefeed.feed.stream.offset_json import offset_to_json
 from tablefeed.feed.stream.stream_snapshot import InitialSnapshot
 from tablefeed.log.event_time import Spans, Spread, bucket_end, spans
 from tablefeed.log.plan import Limits
@@ -69,19 +67,10 @@ class ByEventTime:
             event_time=EventTime(column=self._event_times.column, before_us=end_us),
         )
 
-    def part(self, version: Version, start: Offset, end: Offset) -> tuple[Iterator[AddFile], RowFilter | None]:
-        """See `SnapshotOrder`. Raises OffsetError where `start` and `end` are in two snapshots, or `end` is earlier."""
-        if start.event_time is not None and (start.version != version or end.position < start.position):
-            raise OffsetError(
-                f"The checkpoint's offsets for {self._url} contradict each other: a batch begins in the initial "
-                f"snapshot, at {offset_to_json(start)}, and ends before that, or in another snapshot, at "
-                f"{offset_to_json(end)}. Start with a new checkpoint.",
-                url=self._url,
-            )
-        if end.in_snapshot and end.event_time is None:
-            return iter(()), self._where  # the batch ends where the snapshot begins
+    def part(self, start: Offset, end: Offset) -> tuple[Iterator[AddFile], RowFilter | None]:
+        """See `SnapshotOrder`."""
         begin_us, end_us = (None if at.event_time is None else at.event_time.before_us for at in (start, end))
-        files = self._snapshot.files(version)
+        files = self._snapshot.files(start.version)
         adds = self._snapshot.adds(files.where(may_have_rows(files.columns, begin_us, end_us)))
         return adds, self._event_times.rows(begin_us, end_us, self._where)
 

@@ -23,7 +23,7 @@ from tablefeed.feed.snapshot.same_table import SameTable, refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S, Tail
 from tablefeed.feed.snapshot.timeline import CommitTimes
-from tablefeed.feed.stream.batch_span import as_planned, held_at, last_looked_at, last_version, snapshot_version
+from tablefeed.feed.stream.batch_span import as_planned, held_at, last_looked_at, last_version, refuse_disorder
 from tablefeed.feed.stream.delivery import AppendDelivery, Delivery
 from tablefeed.feed.stream.event_time import check_order, event_time_field
 from tablefeed.feed.stream.lag import Lag, LagMeter
@@ -177,7 +177,10 @@ class StreamSource:
         self._check_offset(start)
         self._check_offset(end)
         self._first_end = None  # the first batch is logged: no later one may be cut short
-        start = as_planned(start, end)
+        if start == self._initial:
+            start = as_planned(start, end, is_fixed=isinstance(self._options.start.version, int))
+        else:
+            refuse_disorder(start, end)
         if start == end:
             return []
         self._begin_batch(start, end)
@@ -273,21 +276,18 @@ class StreamSource:
         self._looked_at_s = self._clock()
 
     def _begin_batch(self, start: Offset, end: Offset) -> None:
-        snapshot, last = snapshot_version(start, end), max(last_version(end), Version(0))
-        begins_at = start.version if snapshot is None else snapshot
-        is_first = start == self._initial
-        held = min(held_at(start, is_first=is_first) if snapshot is None else snapshot, last)
+        last, is_first = max(last_version(end), Version(0)), start == self._initial
+        held = min(held_at(start, is_first=is_first), last)
         commits = self._tail.commits(Version(held + 1), through=last)
-        self._metadata.begin_batch(held, begins_at, last, commits, is_first=is_first or snapshot is not None)
+        self._metadata.begin_batch(held, start.version, last, commits, is_first=is_first or start.in_snapshot)
 
     def _parts(self, start: Offset, end: Offset) -> Iterator[tuple[list[ChangedRows], RowFilter | None]]:
         """The files of a batch and the filter for their rows: those of the initial snapshot, then those of commits."""
         first, files = start, list[ChangedRows]()
-        version = snapshot_version(start, end)
-        if version is not None:
-            first = self._offset(Version(version + 1))
-            adds, rows = self._snapshot_order.part(version, start, end)
-            files += self._delivery.snapshot_files(adds, version)
+        if start.in_snapshot:
+            first = self._offset(Version(start.version + 1))
+            adds, rows = self._snapshot_order.part(start, end)
+            files += self._delivery.snapshot_files(adds, start.version)
             if rows is not self._rows.filter:  # files with the same filter are balanced together
                 yield files, rows
                 files = []

@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
 
 class SnapshotOrder(Protocol):
-    """The order in which a stream delivers its initial snapshot. `version` is the snapshot's."""
+    """The order in which a stream delivers its initial snapshot."""
 
-    def part(self, version: Version, start: Offset, end: Offset) -> tuple[Iterator[AddFile], RowFilter | None]:
-        """Gives the files to read for a batch from `start` to `end`, and the filter for their rows; None: all rows."""
+    def part(self, start: Offset, end: Offset) -> tuple[Iterator[AddFile], RowFilter | None]:
+        """Gives the files to read for a batch from `start`, in the snapshot, to `end`, a later offset.
+
+        With them the filter for their rows; None: all rows.
+        """
 
     def left(self, end: Offset) -> SnapshotLeft:
         """Gives what of the snapshot is still to be delivered after `end`, an offset within it."""
@@ -137,12 +140,11 @@ class ByFiles:
     def __init__(self, snapshot: InitialSnapshot, *, where: RowFilter | None) -> None:
         self._snapshot, self._where = snapshot, where
 
-    def part(self, version: Version, start: Offset, end: Offset) -> tuple[Iterator[AddFile], RowFilter | None]:
+    def part(self, start: Offset, end: Offset) -> tuple[Iterator[AddFile], RowFilter | None]:
         """See `SnapshotOrder`."""
-        files = self._snapshot.files(version)
-        begin = start.file_index if start.version == version and start.in_snapshot else 0
+        files = self._snapshot.files(start.version)
         stop = end.file_index if end.in_snapshot else files.columns.num_rows
-        return self._snapshot.adds(files.between(begin, stop)), self._where
+        return self._snapshot.adds(files.between(start.file_index, stop)), self._where
 
     def left(self, end: Offset) -> SnapshotLeft:
         """See `SnapshotOrder`."""
