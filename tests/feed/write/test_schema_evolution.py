@@ -15,7 +15,21 @@ from deltalake import DeltaTable
 
 import tablefeed
 from support.commits import a_write, commit_behind, commit_files, committed, delta_plan, still
-from support.logs import TABLE_ID, Action, a_log, a_table, actions_of, add, col, meta, metadata, protocol, put, said
+from support.logs import (
+    TABLE_ID,
+    Action,
+    a_log,
+    a_table,
+    actions_of,
+    add,
+    col,
+    meta,
+    metadata,
+    protocol,
+    put,
+    said,
+    struct,
+)
 from tablefeed import errors
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -188,6 +202,26 @@ def test_an_overwrite_without_leave_to_change_the_schema_casts_to_it(tmp_path: P
     tablefeed.append(tmp_path, pa.table({"id": ["2"]}), mode="overwrite")
 
     assert rows(tmp_path) == [{"id": 2}]
+
+
+def test_a_column_without_a_type_gets_that_of_the_rows_where_columns_are_added(tmp_path: Path) -> None:
+    void, member = col("v", "void"), col("s", struct(col("n"), col("v", "void")))
+    told = meta(col("id"), void, member, configuration={"delta.enableTypeWidening": "true"})
+    a_log(LocalStore(str(tmp_path)), v0=[WIDENING, told])
+    tablefeed.append(tmp_path, pa.table({"id": [1], "s": [{"n": 1}]}))
+    typed = pa.table({"id": [2], "V": [["x"]], "s": [{"n": 2, "v": 2.5}]})
+
+    with pytest.raises(errors.SchemaMismatchError, match=r"'v' .* is void, .* mergeSchema"):
+        tablefeed.append(tmp_path, typed)
+    tablefeed.append(tmp_path, typed, merge_schema=True)
+
+    after = columns(newest(tmp_path, "metaData"))
+    assert after["v"] == col("v", {"type": "array", "elementType": "string", "containsNull": True})
+    assert after["s"] == col("s", struct(col("n"), col("v", "double")))
+    assert rows(tmp_path) == [
+        {"id": 1, "v": None, "s": {"n": 1, "v": None}},
+        {"id": 2, "v": ["x"], "s": {"n": 2, "v": 2.5}},
+    ]
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------

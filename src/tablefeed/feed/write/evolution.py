@@ -2,6 +2,7 @@
 
 The rules are Delta-Spark's (`SchemaMergingUtils.mergeSchemas`): names are matched case-insensitively at every depth;
 the table's spelling, nullability and column metadata stay; new columns and struct members come last and are nullable.
+Where columns are added, a void column gets the type of the rows.
 Only types are decided here: `tablefeed.data.storing` converts the values. Pure: no log is read or written.
 """
 
@@ -165,8 +166,9 @@ def _merged_field(field: Field, incoming: Field, how: Merging) -> Field:
     if kind is None:
         refuse_void(incoming)
         what = f"Column {field.name!r} of {TABLE} is {describe(field.type)}, but the rows have "
+        remedy = how.advice if field.type == Primitive("void") else "Cast it before writing."
         raise SchemaMismatchError(
-            f"{what}{describe(incoming.type)}, which cannot be stored as that. Cast it before writing.",
+            f"{what}{describe(incoming.type)}, which cannot be stored as that. {remedy}",
             error_class="CANNOT_UP_CAST_DATATYPE" if how.policy is Policy.STRICT else "DELTA_FAILED_TO_MERGE_FIELDS",
         )
     return field if kind == field.type else Field(field.name, kind, field.nullable, field.metadata)
@@ -183,6 +185,8 @@ def _merged_type(table: DataType, incoming: DataType, how: Merging) -> DataType 
         case Map(key, value, contains_null), Map(other_key, other_value):
             keys, values = _merged_type(key, other_key, how), _merged_type(value, other_value, how)
             return None if keys is None or values is None else Map(keys, values, contains_null)
+        case Primitive("void"), _ if how.adds and not has(incoming, table):
+            return as_new(Struct((Field("", incoming, nullable=True),))).fields[0].type
         case _ if how.widens and table != incoming and widens(table, incoming):
             return incoming
         case _:
@@ -206,10 +210,14 @@ def _telling(older: Field, newer: Field) -> Field:
 
 
 def _changes(older: DataType, newer: DataType) -> list[tuple[Part, Part]]:
-    """Gives the type changes of a column, also inside arrays and maps; members of structs record their own changes."""
+    """Gives the type changes of a column, also inside arrays and maps; members of structs record their own changes.
+
+    That a void column gets a type is none: no file has a value of it.
+    """
     both = paired(older, newer, into=Array | Map)
     return [
         (was, now)
         for was, now in both
-        if was.type != now.type and not (isinstance(was.type, Struct) and isinstance(now.type, Struct))
+        if was.type not in (now.type, Primitive("void"))
+        and not (isinstance(was.type, Struct) and isinstance(now.type, Struct))
     ]
