@@ -274,6 +274,24 @@ def test_a_reset_keeps_the_other_sources_and_goes_after_a_batch_that_is_not_done
     assert (checkpoint / "offsets" / "2").read_text().splitlines()[2:] == [other, offset(orders, 4)]
 
 
+def test_a_reset_is_of_a_source_that_reads_the_table_and_of_the_named_one_where_several_do(
+    orders: Path, query: Query
+) -> None:
+    at, other = offset(orders, 2), '{"topic":{"0":5}}'
+    checkpoint = query((other, at, at))
+    reset = ("offsets", "reset", checkpoint, "--table", orders, "--to", 3, "--write")
+
+    unnamed, foreign, absent = run(*reset), run(*reset, "--source", 0), run(*reset, "--source", 3)
+    done = run(*reset, "--source", 2)
+
+    assert "2 sources of the query" in unnamed.err
+    assert "Source 0 of the query" in foreign.err
+    assert "does not read the table" in foreign.err
+    assert "must be from 0 to 2" in absent.err
+    assert ([each.code for each in (unnamed, foreign, absent)], done.code) == ([3, 3, 3], 0)
+    assert (checkpoint / "offsets" / "1").read_text().splitlines()[2:] == [other, at, offset(orders, 3)]
+
+
 def old_text(orders: Path, version: int) -> str:
     """The start of a version as JARs that wrote format 3 have it."""
     table_id = tablefeed.open_table(orders).table_id

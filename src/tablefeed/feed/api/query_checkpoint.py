@@ -183,9 +183,8 @@ class QueryCheckpoint:
         """Adds a batch without rows after which the query goes on at `version` (None: after the newest) of `table`.
 
         Gives the id of that batch and the new offset; nothing is written without `write`, or where the newest batch
-        ends there. `source` is the number of the
-        source, by default the only one that reads the table with this id. The query must not run. A query that keeps
-        state is refused: its state belongs to the batches that it has done.
+        ends there. `source` is the number of a source that reads the table with this id, by default the only one. The
+        query must not run. A query that keeps state is refused: its state belongs to the batches that it has done.
         """
         log = open_log(location(table), store_options(storage_options))
         snapshot = log.load()
@@ -265,22 +264,24 @@ class QueryCheckpoint:
             )
 
     def _source_to_reset(self, batch: QueryBatch, source: int | None, *, table_id: str, url: str) -> int:
-        if source is not None:
-            if not 0 <= source < len(batch.ends):
-                raise IllegalOptionError(
-                    option="source", value=str(source), explain=f"must be from 0 to {len(batch.ends) - 1}"
-                )
-            return source
-        reading = [e.source for e in batch.ends if e.offset is not None and e.offset.table_id == table_id]
-        if len(reading) != 1:
-            which = "Say which one (on the command line: --source); 0 is the first"
-            raise OffsetError(
-                f"{len(reading) or 'No'} sources of the query with the checkpoint {self.url} read the table {url}, "
-                f"which has the id {table_id}. Nothing was written. "
-                f"{which if reading else 'Name a table that the query reads'}.",
-                url=self.url,
+        if source is not None and not 0 <= source < len(batch.ends):
+            raise IllegalOptionError(
+                option="source", value=str(source), explain=f"must be from 0 to {len(batch.ends) - 1}"
             )
-        return reading[0]
+        reading = [e.source for e in batch.ends if e.offset is not None and e.offset.table_id == table_id]
+        if source in reading:
+            return source
+        if source is None and len(reading) == 1:
+            return reading[0]
+        who, remedy = f"Source {source}", "Name the table that it reads"
+        if source is None:
+            which = "Say which one (on the command line: --source); 0 is the first"
+            who, remedy = f"{len(reading) or 'No'} sources", which if reading else "Name a table that the query reads"
+        raise OffsetError(
+            f"{who} of the query with the checkpoint {self.url} {'read' if source is None else 'does not read'} the "
+            f"table {url}, which has the id {table_id}. Nothing was written. {remedy}.",
+            url=self.url,
+        )
 
     def _by_table_id(self, tables: Sequence[str], storage_options: Mapping[str, str] | None) -> dict[str, TableLog]:
         logs = [open_log(location(table), store_options(storage_options)) for table in tables]
