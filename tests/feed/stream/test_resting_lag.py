@@ -73,6 +73,15 @@ def test_a_file_of_offsets_of_another_version_is_refused_by_its_first_line(
         SparkCheckpoint(open_store(tmp_path)).batch(0)
 
 
+@pytest.mark.parametrize("text", ["v1", "v1\n"])
+def test_a_file_of_offsets_that_is_cut_off_says_so(text: str) -> None:
+    store = MemoryStore("checkpoint")
+    store.replace("offsets/0", text.encode())
+
+    with pytest.raises(OffsetError, match=r"offsets/0 .* is cut off after its first line"):
+        SparkCheckpoint(store).batch(0)
+
+
 def test_a_line_of_offsets_ends_where_java_ends_it() -> None:
     store = MemoryStore("checkpoint")
     topic = '{"a\u2028b\u0085c\x0cd":{"0":5}}'

@@ -63,12 +63,16 @@ class SparkCheckpoint:
         name = f"{OFFSETS}/{batch_id}"
         text = io.StringIO(self._store.read(name).decode(errors="replace"), newline=None)
         lines = text.read().removesuffix("\n").split("\n")  # as Java reads lines; `splitlines` knows more line ends
-        if lines[:1] != [_VERSION] or len(lines) < 2:
+        if lines[0] != _VERSION:
             found = repr(lines[0][:20]) if lines[0] else "nothing"
             raise OffsetError(
                 f"{name} of the checkpoint {self.url} begins with {found}, but only version {_VERSION!r} of Spark's "
                 "offset log is known.",
                 url=self.url,
+            )
+        if len(lines) < 2:
+            raise OffsetError(
+                f"{name} of the checkpoint {self.url} is cut off after its first line. Restore it.", url=self.url
             )
         ends = tuple(None if line == _NO_OFFSET else line for line in lines[2:])
         return PlannedBatch(batch_id=batch_id, about=lines[1], ends=ends)
