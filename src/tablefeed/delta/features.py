@@ -136,7 +136,7 @@ def required_protocol(schema: Struct, properties: Mapping[str, str]) -> Protocol
     Where some versions imply exactly these features, they are not listed, as in Delta-Spark.
     """
     uses = Uses(properties=TableProperties(properties), column_keys=_column_keys(schema), types=_type_words(schema))
-    wanted = {feature.name for feature in _active(uses)}
+    wanted = {feature.name for feature in _active(uses)} | _of_required_columns(schema)
     wanted |= {name.removeprefix(names.FEATURE_PREFIX) for name in properties if name.startswith(names.FEATURE_PREFIX)}
     reader = int(properties.get(names.MIN_READER_VERSION, 1))
     writer = int(properties.get(names.MIN_WRITER_VERSION, 2))
@@ -175,9 +175,7 @@ def raised_protocol(protocol: Protocol, metadata: Metadata, *, schema: Struct, a
     UnsupportedFeatureError where one of these is missing.
     """
     has, uses = supported_features(protocol), _uses(metadata)
-    active = {feature.name for feature in _active(uses)}
-    if not all(field.nullable for field in fields_of(schema)):
-        active.add("invariants")  # in Delta-Spark NOT NULL is an invariant
+    active = {feature.name for feature in _active(uses)} | _of_required_columns(schema)
     wanted = {name for name in active if f"{name}-preview" not in has} | {*asked}
     by_hand = sorted((wanted - {*asked} - has) & _BY_HAND.keys())
     if by_hand:
@@ -349,6 +347,11 @@ def _active_with(
 ) -> tuple[Feature, ...]:
     uses = Uses(properties=TableProperties(dict(properties)), column_keys=column_keys, types=types)
     return tuple(feature for feature, is_active in _WITH_A_SIGN if is_active(uses))
+
+
+def _of_required_columns(schema: Struct) -> set[str]:
+    # In Delta-Spark NOT NULL is an invariant.
+    return set() if all(field.nullable for field in fields_of(schema)) else {"invariants"}
 
 
 def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:

@@ -125,6 +125,16 @@ def test_of_two_that_make_one_table_the_second_is_refused() -> None:
     assert log.load().version == 0
 
 
+def test_not_null_has_its_feature_under_any_protocol_that_is_asked_for(tmp_path: Path) -> None:
+    required = pa.schema([("s", pa.struct([pa.field("x", pa.int64(), nullable=False)]))])
+
+    tablefeed.create(tmp_path, required, properties={"delta.minWriterVersion": "7"})
+
+    assert said(tmp_path, 0, "protocol") == [
+        {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["invariants"]}
+    ]
+
+
 NESTED = pa.schema([pa.field("l", pa.list_(pa.struct([pa.field("x", pa.int64(), nullable=False)])))])
 BAD: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], str]] = {
     "no schema": ({"schema": {"id": "long"}}, errors.IllegalOptionError, "must be a pyarrow schema"),
