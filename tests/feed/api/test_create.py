@@ -141,6 +141,11 @@ BAD: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], str]] = {
     "no columns": ({"schema": pa.schema([])}, errors.SchemaMismatchError, "no columns"),
     "unknown type": ({"schema": pa.schema([("t", pa.time64("us"))])}, errors.SchemaMismatchError, "time64"),
     "NOT NULL in a list": ({"schema": NESTED}, errors.SchemaMismatchError, "DELTA_NESTED_NOT_NULL_CONSTRAINT"),
+    "bad name in a struct": (
+        {"schema": pa.schema([("s", pa.struct([("a b", pa.int64())]))])},
+        errors.SchemaMismatchError,
+        r"column s\.a b has one of the characters",
+    ),
     "bad partition": ({"partition_by": ["x"]}, errors.SchemaMismatchError, "DELTA_PARTITION_COLUMN_NOT_FOUND"),
     "bad property": ({"properties": {"delta.x": "1"}}, errors.IllegalOptionError, "DELTA_UNKNOWN_CONFIGURATION"),
     "bad constraint": ({"constraints": {"c": "id +"}}, errors.UnsupportedExpressionError, "its constraint c"),

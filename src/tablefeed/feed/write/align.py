@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tablefeed.data.assignment import Assignment, needs_zone
+from tablefeed.delta import names
+from tablefeed.delta.schema.schema_faults import dotted
 from tablefeed.errors import TABLE, BrokenRule, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.write.evolution import refuse_void
-from tablefeed.model.schema import Field, Nested, Primitive, Struct, describe, fields_of, paired
+from tablefeed.model.schema import Field, Nested, Primitive, Struct, describe, fields_at, paired
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,10 +78,11 @@ def check_new_table(incoming: Struct, *, partition_columns: Sequence[str], any_n
 
 def check_new_columns(columns: Sequence[Field]) -> None:
     """Raises SchemaMismatchError for a name, at any depth, that a table without column mapping cannot have."""
-    for column in columns:
-        if any(c in _FORBIDDEN_IN_NAMES for field in fields_of(Struct((column,))) for c in field.name):
+    for path, column in fields_at(Struct(tuple(columns))):
+        if any(c in _FORBIDDEN_IN_NAMES for c in column.name):
             raise _no_table(
-                f"column {column.name!r} has one of the characters {_FORBIDDEN_IN_NAMES!r} in its name; rename it",
+                f"column {dotted(path)} has one of the characters {_FORBIDDEN_IN_NAMES!r} in its name; rename it, or "
+                f"map the table's columns ({names.COLUMN_MAPPING_MODE})",
                 "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
             )
 
