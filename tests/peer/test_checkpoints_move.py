@@ -242,3 +242,15 @@ def test_a_first_batch_from_latest_that_fails_is_lost_by_the_jar_and_not_by_us(
     stream_grow(table, [3])
 
     assert drained(stream(), checkpoint) == rows
+
+
+@pytest.mark.parametrize(("by", "first"), [(JAR, [4, 6]), (OURS, [0, 2])], ids=[JAR, OURS])
+def test_of_a_planned_first_batch_before_a_start_was_set_the_jar_has_other_rows_and_we_have_its_own(
+    delta_spark: SparkSession, tmp_path: Path, by: str, first: list[int]
+) -> None:
+    table = tmp_path / "table"
+    stream_grow(table, [0, 2], [4, 6])
+    whole = drain(delta_spark, by, table, tmp_path / "whole")
+    checkpoint = copied(tmp_path / "whole", tmp_path / "checkpoint", committed=-1, planned=0)
+
+    assert drain(delta_spark, by, table, checkpoint, startingVersion="1") == whole | {0: first}
