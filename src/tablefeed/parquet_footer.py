@@ -1,6 +1,7 @@
 """What every reader of a Parquet file must know before it trusts the footer: checkpoints and data files.
 
-Knows pyarrow and no log. pyarrow lets no error out of `RowGroupMetaData.column`: Arrow's ends the process there.
+Knows pyarrow and no log. pyarrow lets no error out of `RowGroupMetaData.column` and
+`ColumnChunkMetaData.statistics`: Arrow's ends the process there.
 """
 
 from __future__ import annotations
@@ -51,6 +52,20 @@ def check_columns(metadata: pq.FileMetaData) -> None:
         next(reader.iter_batches(1, use_threads=False), None)
     except _NoBytesError as error:
         error.__traceback__ = None  # the reader keeps the error, which must not keep the reader
+
+
+def null_count(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema) -> int | None:
+    """Gives the number of nulls in a chunk of `column` by the footer's statistics; None where they do not say it.
+
+    Raises ArrowInvalid if the chunk has another type than its column. pyarrow would end the process for its statistics.
+    """
+    if chunk.physical_type != column.physical_type:
+        stored = chunk.physical_type
+        raise pa.ArrowInvalid(
+            f"A chunk of column {column.path} is {stored}, but the schema says {column.physical_type}"
+        )
+    known = chunk.statistics
+    return known.null_count if known is not None and known.has_null_count else None
 
 
 class _NoBytesError(Exception):

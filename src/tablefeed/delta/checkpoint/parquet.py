@@ -8,6 +8,7 @@ found by name, and what is absent is null. reading.py decides which actions the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from tablefeed.delta import fields, names
 from tablefeed.delta.columns import DELETION_VECTOR, FILE_COLUMNS, STRING_MAP, file_keys
 from tablefeed.delta.stats.stats_columns import texts_of
 from tablefeed.model.action_fields import BadActionError
-from tablefeed.parquet_footer import check_columns, check_counts, open_parquet
+from tablefeed.parquet_footer import check_columns, check_counts, null_count, open_parquet
 
 
 class CheckpointParquet:
@@ -131,12 +132,12 @@ class CheckpointParquet:
         wanted = [
             i for i, path in enumerate(paths) if columns is None or path.startswith(tuple(f"{c}." for c in columns))
         ]
-        chunks = [[group.column(i) for i in wanted] for group in map(metadata.row_group, groups)]
-        sizes: list[int] = [sum(chunk.total_uncompressed_size for chunk in of_group) for of_group in chunks]
+        chunks = [[(group.column(i), schema.column(i)) for i in wanted] for group in map(metadata.row_group, groups)]
+        sizes: list[int] = [sum(chunk.total_uncompressed_size for chunk, _ in of_group) for of_group in chunks]
         most = max(_FEWEST_ROWS, min(_BATCH_ROWS, _BATCH_BYTES // (_WIDTH * max(1, len(wanted)))))
         if sum(sizes) <= _BATCH_BYTES:
             return most
-        actions = [max(map(_values_in, of_group)) for of_group in chunks]  # rows of other actions take no bytes
+        actions = [max(starmap(_values_in, of_group)) for of_group in chunks]  # rows of other actions take no bytes
         large = [pair for pair in zip(actions, sizes, strict=True) if pair[1] > _BATCH_BYTES]
         fitting = (_BATCH_BYTES * count // size for count, size in [(sum(actions), sum(sizes)), *large])
         return max(_FEWEST_ROWS, min(most, *fitting))
@@ -150,10 +151,10 @@ class CheckpointParquet:
             return [*range(self._file.num_row_groups)]
         metadata, schema = self._file.metadata, self._leaves()
         columns = ((i, schema.column(i)) for i in range(len(schema)))
-        flat = [(i, column.path.partition(".")[0]) for i, column in columns if column.max_repetition_level == 0]
-        shown = [i for i, kind in flat if kind in kinds]
-        groups = range(metadata.num_row_groups)
-        return [n for n in groups if not shown or any(_values_in(metadata.row_group(n).column(i)) > 0 for i in shown)]
+        flat = [(i, column) for i, column in columns if column.max_repetition_level == 0]
+        shown = [(i, column) for i, column in flat if column.path.partition(".")[0] in kinds]
+        groups = [(n, metadata.row_group(n)) for n in range(metadata.num_row_groups)]
+        return [n for n, of in groups if not shown or any(_values_in(of.column(i), column) > 0 for i, column in shown)]
 
     def _leaves(self) -> pq.ParquetSchema:
         """The leaves of the schema. In `ParquetFile.schema` it and the footer keep each other from being freed."""
@@ -180,14 +181,14 @@ class CheckpointParquet:
         if _STATS not in members or self._is_small:
             return False
         nulls = {f"{names.ADD}.{_PATH}": 0, f"{names.ADD}.{_STATS}": 0}
-        metadata = self._file.metadata
-        for group in range(metadata.num_row_groups):
-            for index in range(metadata.num_columns):
-                chunk = metadata.row_group(group).column(index)
-                if chunk.path_in_schema in nulls:
-                    if chunk.statistics is None or not chunk.statistics.has_null_count:
+        metadata, schema = self._file.metadata, self._leaves()
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            for index, column in ((i, schema.column(i)) for i in range(len(schema))):
+                if column.path in nulls:
+                    known = null_count(group.column(index), column)
+                    if known is None:
                         return False
-                    nulls[chunk.path_in_schema] += chunk.statistics.null_count
+                    nulls[column.path] += known
         return len(set(nulls.values())) == 1
 
 
@@ -198,11 +199,10 @@ def _is_small(metadata: pq.FileMetaData) -> bool:
     return all(metadata.row_group(n).total_byte_size <= _SMALL_BYTES for n in range(metadata.num_row_groups))
 
 
-def _values_in(chunk: pq.ColumnChunkMetaData) -> int:
-    """The number of values in a chunk that are not null, as far as its footer says."""
-    known = chunk.statistics
+def _values_in(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema) -> int:
+    """The number of values in a chunk of `column` that are not null, as far as its footer says."""
     values: int = chunk.num_values
-    return values - known.null_count if known is not None and known.has_null_count else values
+    return values - (null_count(chunk, column) or 0)
 
 
 _WIRE: Mapping[str, str] = {name: fields.FILE_FIELDS[name] for name in FILE_COLUMNS.names if name in fields.FILE_FIELDS}
