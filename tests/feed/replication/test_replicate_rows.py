@@ -50,6 +50,19 @@ def test_each_commit_of_a_table_of_splits_is_a_commit_of_its_copy(source: Path, 
     assert tablefeed.replicate(source, target) == of(3, first + 3, commits=0)
 
 
+@pytest.mark.parametrize("table_format", ["delta", "indextables"])
+def test_a_copy_by_rows_may_have_columns_of_any_name(
+    source: Path, target: Path, table_format: Literal["delta", "indextables"]
+) -> None:
+    properties = {"delta.columnMapping.mode": "name"} if table_format == "delta" else None
+    mine = pa.table({"id": [1], "unit price": [1.5]})
+    tablefeed.append(source, mine, table_format=table_format, properties=properties)
+    tablefeed.append(source, mine)
+
+    assert tablefeed.replicate(source, target, by_rows=True, starting_version=0, verify=True).commits > 0
+    assert tablefeed.open_table(target).to_arrow().num_rows == 2
+
+
 def test_a_copy_by_rows_has_the_inserts_updates_deletes_and_renames_of_its_source(source: Path, target: Path) -> None:
     tablefeed.append(source, rows(1, 2, 3), properties={"delta.columnMapping.mode": "name"})
     tablefeed.append(source, rows(4, 4))

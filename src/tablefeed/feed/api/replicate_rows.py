@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from tablefeed.delta.names import COLUMN_MAPPING_MODE
 from tablefeed.errors import ConflictError, DataFileError, LogError
 from tablefeed.feed.api.append import append
 from tablefeed.feed.api.appends import appends
@@ -30,8 +31,10 @@ from tablefeed.feed.replication.origin import (
 from tablefeed.feed.replication.replica import newest_of
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.write.align import needs_mapping
 from tablefeed.model.actions import Commit, RemoveFile, Version
 from tablefeed.model.outcome import Committed, Replicated
+from tablefeed.model.schema import fields_at
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +97,7 @@ class RowReplication:
             rows,
             mode="overwrite" if replaces else "append",
             partition_by=() if whole is None else whole.metadata.partition_columns,
+            properties=_properties(whole) if state is None and whole is not None else None,
             merge_schema=not replaces,
             overwrite_schema=replaces,
             app_id=self.app_id,
@@ -112,6 +116,11 @@ class RowReplication:
             if state is not None and shape_of(whole) == shape_of(state):
                 return None
         return self.source.load_for_files(version)
+
+
+def _properties(whole: Snapshot) -> dict[str, str]:
+    """Gives the properties of a new copy: with column mapping if its columns need that."""
+    return {COLUMN_MAPPING_MODE: "name"} if any(needs_mapping(field) for _, field in fields_at(whole.schema)) else {}
 
 
 def _copied_before(target: DeltaSnapshot, version: Version) -> ConflictError:

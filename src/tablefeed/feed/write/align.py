@@ -79,12 +79,17 @@ def check_new_table(incoming: Struct, *, partition_columns: Sequence[str], any_n
 def check_new_columns(columns: Sequence[Field]) -> None:
     """Raises SchemaMismatchError for a name, at any depth, that a table without column mapping cannot have."""
     for path, column in fields_at(Struct(tuple(columns))):
-        if any(c in _FORBIDDEN_IN_NAMES for c in column.name):
-            raise _no_table(
-                f"column {dotted(path)} has one of the characters {_FORBIDDEN_IN_NAMES!r} in its name; rename it, or "
-                f"map the table's columns ({names.COLUMN_MAPPING_MODE})",
-                "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+        if needs_mapping(column):
+            raise SchemaMismatchError(
+                f"{TABLE} cannot have the column {dotted(path)}, because its name has one of the characters "
+                f"{_FORBIDDEN_IN_NAMES!r}. Rename it, or give the table the property {names.COLUMN_MAPPING_MODE}=name.",
+                error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
             )
+
+
+def needs_mapping(column: Field) -> bool:
+    """Says whether only a table with column mapping can have the name of `column`."""
+    return any(c in _FORBIDDEN_IN_NAMES for c in column.name)
 
 
 def check_partition_by(incoming: Struct, partition_columns: Sequence[str]) -> None:
