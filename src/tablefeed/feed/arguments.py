@@ -46,16 +46,16 @@ class Bound:
         return self.version is not None or self.timestamp is not None
 
 
-def location(url: object) -> str:
+def location(url: object, *, argument: str = "url") -> str:
     """Gives the path or URL of a table as text. Raises MissingPathError for None, else IllegalOptionError."""
     if url is None:
         raise MissingPathError("No path was given. Give the path or URL of the table.")
     path = os.fspath(url) if isinstance(url, str | os.PathLike) else None
     if not isinstance(path, str):
         raise IllegalOptionError(
-            option="url", value=str(url), explain="must be a path or a URL, as text or os.PathLike"
+            option=argument, value=str(url), explain="must be a path or a URL, as text or os.PathLike"
         )
-    return text(path, argument="url")
+    return text(path, argument=argument)
 
 
 def from_any_folder(location: str) -> str:
@@ -64,7 +64,7 @@ def from_any_folder(location: str) -> str:
     return address.location if address.scheme == "file" else location
 
 
-def store_options(given: object) -> dict[str, str]:
+def store_options(given: object, *, argument: str = "storage_options") -> dict[str, str]:
     """Gives storage options as a dict, empty for None; a mapping among them as JSON, as the store reads it.
 
     Raises IllegalOptionError, which does not show their values.
@@ -73,19 +73,19 @@ def store_options(given: object) -> dict[str, str]:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise IllegalOptionError(
-            option="storage_options", value=f"a {type(given).__name__}", explain="must map names to values, both text"
+            option=argument, value=f"a {type(given).__name__}", explain="must map names to values, both text"
         )
-    return {name: _store_option(name, value) for name, value in given.items()}
+    return {name: _store_option(f"{argument}[{name!r}]", value) for name, value in given.items()}
 
 
-def _store_option(name: str, value: Any) -> Any:  # Any: numbers and credentials of a client pass as they are
+def _store_option(argument: str, value: Any) -> Any:  # Any: numbers and credentials of a client pass as they are
     try:
         if isinstance(value, Mapping | list | set):
             return json.dumps(value if isinstance(value, list | set) else dict(value), sort_keys=True)
         hash(value)  # stores and tables that a process keeps are found by their options
     except TypeError as error:
         raise IllegalOptionError(
-            option=f"storage_options[{name!r}]", value=f"a {type(value).__name__}", explain="must be JSON or a text"
+            option=argument, value=f"a {type(value).__name__}", explain="must be JSON or a text"
         ) from error
     return value
 

@@ -33,8 +33,9 @@ def replicate(spark: SparkSession, source: str, target: str, **asked: Any) -> Re
     raised, and the next call continues.
     """
     options, given = store_options(asked.get("storage_options")), asked.get("target_storage_options")
-    to = options if given is None else store_options(given)
-    copied = _Task(source=(from_any_folder(location(source)), options), target=(from_any_folder(location(target)), to))
+    to = options if given is None else store_options(given, argument="target_storage_options")
+    from_, into = location(source, argument="source"), location(target, argument="target")
+    copied = _Task(source=(from_any_folder(from_), options), target=(from_any_folder(into), to))
 
     def copy_files(files: Sequence[str]) -> None:
         if len(files) <= FILES_OF_A_TASK:

@@ -516,6 +516,17 @@ def test_a_target_of_splits_is_refused_by_name(source: Path, target: Path) -> No
         tablefeed.replicate(source, target)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"source": 5}, {"target": 5}, {"target_storage_options": ["a"]}, {"target_storage_options": {"a": (["b"],)}}],
+)
+def test_an_argument_that_is_wrong_is_named_as_the_caller_wrote_it(source: Path, target: Path, given: Any) -> None:
+    (name,) = given
+
+    with pytest.raises(errors.IllegalOptionError, match=rf"option ['\"]{name}"):
+        tablefeed.replicate(**{"source": source, "target": target, **given})
+
+
 def test_arguments_that_name_no_copy_are_refused(source: Path, target: Path) -> None:
     tablefeed.append(source, rows(1))
     tablefeed.append(source, rows(2))

@@ -56,9 +56,12 @@ def replicate(
     raises as `open_table` and `append`.
     """
     options = store_options(storage_options)
-    to = options if target_storage_options is None else store_options(target_storage_options)
+    to = options
+    if target_storage_options is not None:
+        to = store_options(target_storage_options, argument="target_storage_options")
     check_function(copy_files, argument="copy_files")
-    origin, copy = open_log(location(source), options), open_maintained(location(target), to)
+    from_, into = location(source, argument="source"), location(target, argument="target")
+    origin, copy = open_log(from_, options), open_maintained(into, to)
     _refuse_overlap(origin, copy)
     newest = origin.load()
     last = newest.version if until is None else whole_number(until, argument="until", least=0)
