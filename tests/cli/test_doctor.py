@@ -91,6 +91,23 @@ def test_a_table_that_we_cannot_write_is_a_problem_that_names_the_feature(tmp_pa
     assert "version 4.4 does not know collations" in found(done)["Delta JAR"]["text"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("delta.compatibility.symlinkFormatManifest.enabled", "true"), ("delta.universalFormat.enabledFormats", "hudi")],
+)
+def test_what_the_jar_writes_beside_the_log_after_each_commit_is_a_warning(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    asked = {"configuration": {name: text}}
+    change_actions(tmp_path, 0, lambda action: "metaData" in action and action["metaData"].update(asked))
+
+    done = run("doctor", tmp_path, "--json")
+
+    assert found(done)["write"]["status"] == "warning"
+    assert name in found(done)["write"]["text"]
+
+
 def test_missing_commits_are_a_problem_although_the_table_can_be_read(tmp_path: Path) -> None:
     for number in range(4):
         tablefeed.append(tmp_path, pa.table({"id": [number]}))

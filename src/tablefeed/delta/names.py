@@ -114,6 +114,10 @@ RANDOM_PREFIX_LENGTH = "delta.randomPrefixLength"
 AUTO_COMPACT = "delta.autoOptimize.autoCompact"
 AUTO_OPTIMIZE = "delta.autoOptimize"  # its older name
 
+# What Delta-Spark writes after a commit besides the log
+SYMLINK_MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
+OTHER_FORMATS = "delta.universalFormat.enabledFormats"
+
 # "Metadata Cleanup", "Checkpoint Protection"
 LOG_RETENTION = "delta.logRetentionDuration"
 ENABLE_LOG_CLEANUP = "delta.enableExpiredLogCleanup"

@@ -166,6 +166,11 @@ def _write(log: TableLog, snapshot: Snapshot) -> Finding:
         plan_write(log, snapshot, rows, partition_by=(), kind=WriteKind.APPEND)
     except TablefeedError as error:
         return Finding(topic="write", status="problem", text=error.message)
+    on = {name for name, text in snapshot.metadata.configuration.items() if text.lower() not in ("", "false")}
+    if beside := sorted(on & {names.SYMLINK_MANIFESTS, names.OTHER_FORMATS}):
+        text = f"tablefeed writes to the table, but not what {' and '.join(beside)} asks for beside it"
+        remedy = "Readers of that see no commit of tablefeed: let the Delta JAR make it anew, or unset the property."
+        return Finding(topic="write", status="warning", text=text, remedy=remedy)
     return Finding(topic="write", status="ok", text="tablefeed writes to the table")
 
 
