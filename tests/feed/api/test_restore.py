@@ -251,6 +251,17 @@ def test_the_columns_for_row_ids_keep_their_names(tmp_path: Path) -> None:
     assert tablefeed.open_table(tmp_path).metadata.configuration == names
 
 
+def test_files_without_row_ids_come_back_where_row_tracking_is_suspended(tmp_path: Path) -> None:
+    suspended = {"delta.feature.rowTracking": "supported", "delta.rowTrackingSuspended": "true"}
+    tablefeed.append(tmp_path, V1, properties=suspended)
+    tablefeed.append(tmp_path, V2, mode="overwrite")
+
+    tablefeed.restore(tmp_path, version=0)
+
+    assert rows_of(tmp_path) == [{"id": 1}]
+    assert "baseRowId" not in said(tmp_path, 2, "add")[0]
+
+
 def test_checkpoints_that_are_protected_stay_protected(tmp_path: Path) -> None:
     tablefeed.append(tmp_path, V1)
     protected = {"delta.requireCheckpointProtectionBeforeVersion": "1"}

@@ -80,6 +80,7 @@ def restored(newest: Snapshot, earlier: Snapshot, *, now_ms: int) -> Restored:
     metadata, protocol = _described(newest, earlier)
     lines = KeptLines()
     addition, removal = Addition(lines.keep), Removal(lines.keep, deletion_timestamp_ms=now_ms)
+    needs_ids = row_tracking.supports_row_tracking(protocol) and not TableProperties.of(metadata).suspends_row_tracking
     live, wanted = _keys(newest), _keys(earlier)
     file_count = size_bytes = 0
     for batch in earlier.live_files(with_stats=True):
@@ -87,7 +88,7 @@ def restored(newest: Snapshot, earlier: Snapshot, *, now_ms: int) -> Restored:
         size_bytes += pc.sum(batch["size_bytes"]).as_py() or 0
         back = batch.filter(pc.invert(pc.is_in(batch["key"], value_set=live)))
         _check_there(back, newest)
-        if row_tracking.supports_row_tracking(protocol) and back["base_row_id"].null_count:
+        if needs_ids and back["base_row_id"].null_count:
             raise UnsupportedFeatureError(
                 f"{newest.url} cannot be restored to version {earlier.version}: its files have no row ids, and the "
                 "table tracks rows since. Nothing was written. Restore it in Spark.",
