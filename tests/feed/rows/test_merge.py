@@ -171,6 +171,7 @@ def test_a_merge_that_changes_nothing_is_not_committed(tmp_path: Path) -> None:
     [
         ({"on": ["nope"]}, IllegalOptionError, "nope"),
         ({"on": "target.id > source.id"}, IllegalOptionError, "must compare"),
+        ({"on": "id"}, IllegalOptionError, r"as a list, such as \['id'\]"),
         ({"on": "target.source.id = source.target.id"}, IllegalOptionError, "must compare"),
         ({"on": "target.id = source.id AND nope(1)"}, IllegalOptionError, "nope"),
         ({"matched": [Update(set={"x": "1"})]}, IllegalOptionError, "x"),

@@ -90,7 +90,10 @@ def compared(on: str | tuple[str, ...], source: Struct, target: Struct) -> tuple
         if len({ours.name for _, ours in pairs}) < len(pairs):
             raise IllegalOptionError(option="on", value=", ".join(on), explain="names a column twice")
     if not pairs:
-        explain = f"must compare a column of {SOURCE} with one of {TARGET}, such as target.id = source.id"
+        explain = (
+            f"must compare a column of {SOURCE} with one of {TARGET}, such as target.id = source.id; columns that both "
+            "have are given as a list, such as ['id']"
+        )
         raise IllegalOptionError(option="on", value=shown, explain=explain)
     return shown, pairs
 
