@@ -42,6 +42,11 @@ def constraint(name: str) -> str:
     return names.CHECK_CONSTRAINT_PREFIX + name.lower()
 
 
+def spelled_in(properties: Mapping[str, str], name: str) -> str:
+    """Gives the property `name`, which is in lower case, as `properties` spell it; "" where they lack it."""
+    return next((key for key in properties if key.lower() == name), "")
+
+
 def operation_of(wanted: Alteration, before: Mapping[str, str], after: Struct) -> TableChange:
     """Gives the operation; `before` are the table's properties before the change, `after` is its schema afterwards."""
     found = [TableChange(name=name, parameters=given) for name, given in _changes(wanted, before, after)]
@@ -75,7 +80,8 @@ def _changes(wanted: Alteration, before: Mapping[str, str], after: Struct) -> It
     for name, sql in wanted.new_constraints.items():
         yield "ADD CONSTRAINT", {"name": name, "expr": sql}
     for name in wanted.dropped_constraints:
-        yield "DROP CONSTRAINT", {"name": name, "expr": before[constraint(name)], "existed": "true"}
+        expr = before[spelled_in(before, constraint(name))]
+        yield "DROP CONSTRAINT", {"name": name, "expr": expr, "existed": "true"}
 
 
 def _changed(path: Path, renamed: Mapping[Path, str], after: Struct) -> dict[str, object]:

@@ -97,10 +97,17 @@ _FEATURES = {name.lower(): name for name in FEATURES}
 def checked_properties(given: Mapping[str, str]) -> dict[str, str]:
     """`given` as a new table's properties, each name as Delta-Spark spells it.
 
-    Raises IllegalOptionError for an unknown name with the prefix `delta.`, for an invalid value, and for a property
-    that only writers set.
+    Raises IllegalOptionError for an unknown name with the prefix `delta.`, for an invalid value, for a property that
+    only writers set, and for one that is given twice, in names that differ in case.
     """
-    return dict(_checked(name, value) for name, value in given.items())
+    found: dict[str, str] = {}
+    for given_name, given_value in given.items():
+        name, value = _checked(given_name, given_value)
+        if name in found:
+            explain = "is for a property that is given twice, in names that differ in case"
+            raise IllegalOptionError(option=given_name, value=given_value, explain=explain)
+        found[name] = value
+    return found
 
 
 def is_kept(name: str) -> bool:
@@ -126,7 +133,7 @@ def _checked(name: str, value: str) -> tuple[str, str]:
             logger.warning("The property %r has no effect: the table's own is %r. It is stored as given.", name, meant)
         return name, value
     if folded.startswith(names.CHECK_CONSTRAINT_PREFIX):
-        return names.CHECK_CONSTRAINT_PREFIX + name[len(names.CHECK_CONSTRAINT_PREFIX) :], value
+        return folded, value  # whose name ALTER TABLE ... DROP CONSTRAINT finds in lower case alone
     if folded.startswith(names.FEATURE_PREFIX):
         feature = folded.removeprefix(names.FEATURE_PREFIX)
         if value.lower() not in ("supported", "enabled"):

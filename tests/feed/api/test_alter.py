@@ -17,6 +17,7 @@ from support.logs import a_log, add, col, meta, metadata, protocol, put, remove,
 from tablefeed import errors
 from tablefeed.delta.alteration import Alteration
 from tablefeed.feed.api.table_changes import alter_table
+from tablefeed.store import LocalStore
 
 MODE, WIDENING = "delta.columnMapping.mode", "delta.enableTypeWidening"
 HOME = pa.struct([("street", pa.string()), ("zip", pa.string())])
@@ -442,6 +443,16 @@ def test_a_constraint_is_dropped_and_another_takes_its_name_in_one_commit(table:
     tablefeed.alter(table, drop_constraints=["C"], add_constraints={"c": "id < 9"})
 
     assert tablefeed.open_table(table).metadata.configuration == {"delta.constraints.c": "id < 9"}
+
+
+def test_a_constraint_that_another_writer_spells_in_upper_case_is_found(tmp_path: Path) -> None:
+    told = meta(col("id"), configuration={"delta.constraints.C": "id < 3"})
+    a_log(LocalStore(str(tmp_path)), v0=[protocol(1, 3), told])
+    refused(tmp_path, errors.TableError, "DELTA_CONSTRAINT_ALREADY_EXISTS", add_constraints={"c": "id < 9"})
+
+    tablefeed.alter(tmp_path, drop_constraints=["c"])
+
+    assert tablefeed.open_table(tmp_path).metadata.configuration == {}
 
 
 def test_not_null_is_set_where_every_row_has_a_value_and_is_taken_away_again(table: Path) -> None:

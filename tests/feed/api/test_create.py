@@ -125,6 +125,14 @@ def test_of_two_that_make_one_table_the_second_is_refused() -> None:
     assert log.load().version == 0
 
 
+def test_a_constraint_that_is_given_as_a_property_has_its_name_in_lower_case_and_can_be_dropped(tmp_path: Path) -> None:
+    tablefeed.create(tmp_path, SCHEMA, properties={"delta.constraints.Positive": "id > 0"})
+    assert tablefeed.open_table(tmp_path).metadata.configuration == {"delta.constraints.positive": "id > 0"}
+
+    tablefeed.alter(tmp_path, drop_constraints=["Positive"])
+    assert tablefeed.open_table(tmp_path).metadata.configuration == {}
+
+
 def test_not_null_has_its_feature_under_any_protocol_that_is_asked_for(tmp_path: Path) -> None:
     required = pa.schema([("s", pa.struct([pa.field("x", pa.int64(), nullable=False)]))])
 
@@ -144,7 +152,7 @@ BAD: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], str]] = {
     "bad name in a struct": (
         {"schema": pa.schema([("s", pa.struct([("a b", pa.int64())]))])},
         errors.SchemaMismatchError,
-        r"column s\.a b has one of the characters",
+        r"the column s\.a b, because its name has one of the characters",
     ),
     "bad partition": ({"partition_by": ["x"]}, errors.SchemaMismatchError, "DELTA_PARTITION_COLUMN_NOT_FOUND"),
     "bad property": ({"properties": {"delta.x": "1"}}, errors.IllegalOptionError, "DELTA_UNKNOWN_CONFIGURATION"),
@@ -155,6 +163,11 @@ BAD: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], str]] = {
         {"schema": pa.schema([("_change_type", pa.string())]), "properties": {"delta.enableChangeDataFeed": "true"}},
         errors.SchemaMismatchError,
         "RESERVED_CDC_COLUMNS_ON_WRITE",
+    ),
+    "property twice": (
+        {"properties": {"delta.appendOnly": "true", "DELTA.appendonly": "false"}},
+        errors.IllegalOptionError,
+        "'DELTA.appendonly': it is for a property that is given twice",
     ),
     "nameless": ({"constraints": {" ": "id > 1"}}, errors.IllegalOptionError, "DELTA_INVALID_CONSTRAINT_NAME"),
     "constraint twice": (

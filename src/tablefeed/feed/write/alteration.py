@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tablefeed.delta import features, names, row_tracking
-from tablefeed.delta.alteration import Alteration, constraint, operation_of
+from tablefeed.delta.alteration import Alteration, constraint, operation_of, spelled_in
 from tablefeed.delta.commit_info import TableChange
 from tablefeed.delta.properties import TableProperties, column_names
 from tablefeed.delta.property_changes import changed_properties
@@ -133,16 +133,16 @@ def altered(table: Snapshot, wanted: Alteration) -> Altered:
 
 def _change_constraints(texts: dict[str, str], wanted: Alteration) -> None:
     for name in wanted.dropped_constraints:
-        if texts.pop(constraint(name), None) is None:
+        if texts.pop(spelled_in(texts, constraint(name)), None) is None:
             raise TableError(
                 f"{TABLE} has no constraint {name!r} to drop. Nothing was changed. Leave it out.",
                 error_class="DELTA_CONSTRAINT_DOES_NOT_EXIST",
             )
     for name, sql in constraint_properties(wanted.new_constraints).items():
-        if name in texts:
+        if known := spelled_in(texts, name):
             raise TableError(
-                f"{TABLE} already has the constraint {name.removeprefix(names.CHECK_CONSTRAINT_PREFIX)!r}: "
-                f"{texts[name]}. Nothing was changed. Drop it in the same call, or choose another name.",
+                f"{TABLE} already has the constraint {known.removeprefix(names.CHECK_CONSTRAINT_PREFIX)!r}: "
+                f"{texts[known]}. Nothing was changed. Drop it in the same call, or choose another name.",
                 error_class="DELTA_CONSTRAINT_ALREADY_EXISTS",
             )
         texts[name] = sql
