@@ -119,6 +119,20 @@ def test_a_failure_has_the_plain_message_also_in_the_first_batch_and_a_query_of_
     )
 
 
+def test_a_query_in_sinks_that_fails_in_its_first_batch_has_events_also_without_an_error_of_ours(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "events.json"
+    listener = OpenLineageListener(client=a_client(log), sinks={"copy": "/lake/copy"})
+
+    listener.onQueryStarted(started())
+    listener.onQueryTerminated(terminated(error="[DIVIDE_BY_ZERO] Division by zero."))
+
+    start, fail = events(log)
+    assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
+    assert fail["run"]["facets"]["errorMessage"]["message"] == "[DIVIDE_BY_ZERO] Division by zero."
+
+
 def test_an_event_that_cannot_be_sent_is_a_warning_and_so_is_a_schema_that_cannot_be_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -21,7 +21,7 @@ from tablefeed.feed.stream.offset_json import offset_from_json
 from tablefeed.model.actions import Txn, Version
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.listener import SourceProgress, StreamingQueryProgress
+    from pyspark.sql.streaming.listener import QueryStartedEvent, SourceProgress, StreamingQueryProgress
 
 logger = logging.getLogger(__name__)
 
@@ -79,9 +79,9 @@ class BatchReports:
             sink=None if commits is None else _found(commits, progress, query),
         )
 
-    def commits(self, progress: StreamingQueryProgress) -> BatchCommits | None:
-        """Gives the commits of the table that the query of `progress` writes; None where the user named none."""
-        return self._sinks.get(progress.name or "") or self._sinks.get(str(progress.id))
+    def commits(self, query: StreamingQueryProgress | QueryStartedEvent) -> BatchCommits | None:
+        """Gives the commits of the table that `query` writes; None where the user named none."""
+        return self._sinks.get(query.name or "") or self._sinks.get(str(query.id))
 
 
 def query_label(name: str | None, query_id: object) -> str:

@@ -1,7 +1,7 @@
-"""The numbers of running queries, and how Prometheus and OpenTelemetry read them (docs/how-to/monitoring.md).
+"""The numbers of running queries (docs/how-to/monitoring.md). exported_metrics.py says who reads them.
 
 One list has all metrics, by their OpenTelemetry names. The names in Prometheus follow from them by the rule that
-OpenTelemetry has for it. Both read the numbers when they export, so there is one copy of them.
+OpenTelemetry has for it.
 """
 
 from __future__ import annotations
@@ -9,20 +9,17 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tablefeed.errors import UnsupportedOptionError
+from tablefeed.feed.api.batch_commits import BatchCommit
 from tablefeed.spark.watching.batch_report import BatchReport
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.metrics_core import Metric as Family
+    from opentelemetry.metrics import Histogram
 
 
 class Kind(StrEnum):
@@ -203,30 +200,39 @@ class Board:
         self._counters: defaultdict[_Key, float] = defaultdict(float)
         self._durations: dict[tuple[str, ...], tuple[list[int], float]] = {}
         self._counted: dict[str, int] = {}
+        self._commits_counted: dict[str, int] = {}
+        """The last batch of a run whose commit is counted: not each listener knows the table that a query writes."""
+        self._is_ours: dict[str, bool] = {}
+        """Per run that goes on, whether it is known to read or write a table of tablefeed."""
         self._histograms: list[Histogram] = []
         """OpenTelemetry has no histogram that is read when it is exported."""
 
-    def begin(self, run_id: str) -> None:
-        """Takes note of a run that has begun."""
+    def begin(self, run_id: str, *, is_ours: bool) -> None:
+        """Takes note of a run that has begun. `is_ours`: it is known to write a table that the user named."""
         with self._lock:
-            self._counted.setdefault(run_id, -1)
+            self._is_ours[run_id] = is_ours or self._is_ours.get(run_id, False)
 
     def put(self, report: BatchReport) -> None:
         """Counts a batch, once even if several listeners report it, and replaces the gauges of its query's run."""
+        run_id, gauges = report.run_id, dict(_gauges(report))
         with self._lock:
-            if report.sources or report.sink:
-                self._gauges[report.run_id] = dict(_gauges(report))
-            if self._counted.get(report.run_id, -1) >= report.batch_id:
+            self._is_ours[run_id] = True
+            is_new = self._counted.get(run_id, -1) < report.batch_id
+            if gauges:
+                self._gauges[run_id] = gauges if is_new else self._gauges.get(run_id, {}) | gauges
+            if report.sink is not None and self._commits_counted.get(run_id, -1) < report.batch_id:
+                self._commits_counted[run_id] = report.batch_id
+                self._add(_commit_counts(report.query, report.sink))
+            if not is_new:
                 return
-            self._counted[report.run_id] = report.batch_id
-            for key, number in _counts(report):
-                self._counters[key] += number
+            self._counted[run_id] = report.batch_id
+            self._add(((SOURCE_ROWS, (report.query, source.lag.url)), source.rows) for source in report.sources)
             labels = (report.query,)
             buckets, total_s = self._durations.get(labels, ([0] * (len(BUCKETS_S) + 1), 0.0))
             buckets[bisect_left(BUCKETS_S, report.duration_s)] += 1
             self._durations[labels] = (buckets, total_s + report.duration_s)
             for histogram in self._histograms:
-                histogram.record(report.duration_s, _attributes(BATCH_DURATION, labels))
+                histogram.record(report.duration_s, attributes(BATCH_DURATION, labels))
 
     def touch(self, run_id: str, triggered_at_s: float) -> None:
         """Records that the gauges of a run still hold at a later trigger."""
@@ -234,12 +240,16 @@ class Board:
             gauges = self._gauges.get(run_id, {})
             gauges.update({key: triggered_at_s for key in gauges if key[0] is LAST_TRIGGER})
 
-    def end(self, run_id: str, *, failed: tuple[str, str] | None = None) -> None:
-        """Drops the gauges of a run that has ended; counts its failure once: `failed` has the query and the class."""
+    def end(self, run_id: str, *, failed: tuple[str, str] | None, is_ours: bool) -> None:
+        """Drops the gauges of a run that has ended; counts its failure once: `failed` has the query and the class.
+
+        `is_ours`: the end shows that the query read or wrote a table of tablefeed.
+        """
         with self._lock:
-            self._gauges.pop(run_id, None)
-            was_counted = self._counted.pop(run_id, None) is not None  # else another listener has counted it
-            if was_counted and failed is not None:
+            for kept in (self._gauges, self._counted, self._commits_counted):
+                kept.pop(run_id, None)
+            was_ours = self._is_ours.pop(run_id, None)  # None: another listener has counted the failure
+            if failed is not None and was_ours is not None and (was_ours or is_ours):
                 self._counters[FAILURES, failed] += 1
 
     def numbers(self, metric: Metric) -> list[tuple[tuple[str, ...], float]]:
@@ -254,6 +264,10 @@ class Board:
         with self._lock:
             return [(labels, list(accumulate(buckets)), total) for labels, (buckets, total) in self._durations.items()]
 
+    def _add(self, numbers: Iterable[tuple[_Key, float]]) -> None:
+        for key, number in numbers:
+            self._counters[key] += number
+
     def also_record(self, histogram: Histogram) -> None:
         """Records the durations of later batches in `histogram` too."""
         with self._lock:
@@ -262,8 +276,8 @@ class Board:
 
 def _gauges(report: BatchReport) -> Iterator[tuple[_Key, float]]:
     """The gauges after a batch. Of two sources on one table the one that is further behind counts."""
-    for source in sorted(report.sources, key=lambda source: source.lag.versions_behind):
-        lag = source.lag
+    by_lag = sorted((source.lag for source in report.sources), key=lambda lag: lag.versions_behind)
+    for lag in {lag.url: lag for lag in by_lag}.values():
         percent = lag.snapshot_percent
         numbers: Mapping[Metric, float | None] = {
             LAG_VERSIONS: lag.versions_behind,
@@ -280,13 +294,8 @@ def _gauges(report: BatchReport) -> Iterator[tuple[_Key, float]]:
         yield (SINK_VERSION, (report.query, report.sink.url)), report.sink.version
 
 
-def _counts(report: BatchReport) -> Iterator[tuple[_Key, float]]:
-    for source in report.sources:
-        yield (SOURCE_ROWS, (report.query, source.lag.url)), source.rows
-    sink = report.sink
-    if sink is None:
-        return
-    of_table = (report.query, sink.url)
+def _commit_counts(query: str, sink: BatchCommit) -> Iterator[tuple[_Key, float]]:
+    of_table = (query, sink.url)
     yield (SINK_COMMITS, of_table), 1
     yield (CONCURRENT_COMMITS, of_table), sink.concurrent_commits
     yield (BAD_ROWS, of_table), sink.bad_rows
@@ -298,94 +307,6 @@ def _counts(report: BatchReport) -> Iterator[tuple[_Key, float]]:
     yield (SINK_SIZE, (*of_table, "remove")), sink.bytes_removed
 
 
-@cache
-def exported_board(registry: CollectorRegistry | None = None, meter: Meter | None = None) -> Board:
-    """Gives the board of this process that `registry` and `meter` export: each number once for all listeners.
-
-    If neither is given, the board is exported where prometheus-client or opentelemetry-api is installed.
-    """
-    board = Board()
-    if registry is not None:
-        export_to_prometheus(board, registry)
-    if meter is not None:
-        export_to_opentelemetry(board, meter)
-    if registry is not None or meter is not None:
-        return board
-    try:
-        from prometheus_client import REGISTRY
-    except ImportError:
-        pass
-    else:
-        export_to_prometheus(board, REGISTRY)
-    try:
-        from opentelemetry.metrics import get_meter
-    except ImportError:
-        pass
-    else:
-        export_to_opentelemetry(board, get_meter("tablefeed"))
-    return board
-
-
-def export_to_prometheus(board: Board, registry: CollectorRegistry) -> None:
-    """Makes `registry` read `board` whenever it is scraped."""
-    try:
-        from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-        from prometheus_client.registry import Collector
-    except ModuleNotFoundError as error:
-        raise _missing("registry", "metrics") from error
-
-    bounds = [*map(str, BUCKETS_S), "+Inf"]
-
-    class BoardCollector(Collector):
-        def collect(self) -> Iterable[Family]:
-            for metric in METRICS:
-                name = metric.prometheus_name
-                if metric.kind is Kind.HISTOGRAM:
-                    family = HistogramMetricFamily(name, metric.doc, labels=metric.labels)
-                    for labels, counts, total_s in board.durations():
-                        family.add_metric(labels, list(zip(bounds, counts, strict=True)), total_s)
-                    yield family
-                else:
-                    of_kind = GaugeMetricFamily if metric.kind is Kind.GAUGE else CounterMetricFamily
-                    numbers = of_kind(name, metric.doc, labels=metric.labels)
-                    for labels, number in board.numbers(metric):
-                        numbers.add_metric(labels, number)
-                    yield numbers
-
-    registry.register(BoardCollector())
-
-
-def export_to_opentelemetry(board: Board, meter: Meter) -> None:
-    """Makes `meter` read `board` whenever its metrics are collected."""
-    try:
-        from opentelemetry.metrics import Observation
-    except ModuleNotFoundError as error:
-        raise _missing("meter", "otel") from error
-
-    def observer(metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def observe(_options: CallbackOptions) -> Iterable[Observation]:
-            for labels, number in board.numbers(metric):
-                yield Observation(number, _attributes(metric, labels))
-
-        return observe
-
-    for metric in METRICS:
-        what = {"unit": metric.unit, "description": metric.doc}
-        match metric.kind:
-            case Kind.GAUGE:
-                meter.create_observable_gauge(metric.name, [observer(metric)], **what)
-            case Kind.COUNTER:
-                meter.create_observable_counter(metric.name, [observer(metric)], **what)
-            case Kind.HISTOGRAM:
-                board.also_record(
-                    meter.create_histogram(metric.name, explicit_bucket_boundaries_advisory=BUCKETS_S, **what)
-                )
-
-
-def _attributes(metric: Metric, labels: tuple[str, ...]) -> dict[str, str]:
+def attributes(metric: Metric, labels: tuple[str, ...]) -> dict[str, str]:
+    """Gives the labels of a number with their values, as OpenTelemetry has them."""
     return dict(zip(metric.labels, labels, strict=True))
-
-
-def _missing(argument: str, extra: str) -> UnsupportedOptionError:
-    remedy = f'A package is missing: pip install "tablefeed[{extra}]".'
-    return UnsupportedOptionError(option=argument, remedy=remedy)

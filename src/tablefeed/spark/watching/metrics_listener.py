@@ -13,7 +13,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from tablefeed.feed.stream.lag import Lag
 from tablefeed.spark.explaining import explain
 from tablefeed.spark.watching.batch_report import BatchReports, query_label, seconds
-from tablefeed.spark.watching.metrics import exported_board
+from tablefeed.spark.watching.exported_metrics import exported_boards
 from tablefeed.wording.log_lines import log_facts
 from tablefeed.wording.spark_errors import messages_in
 
@@ -53,13 +53,18 @@ class MetricsListener(StreamingQueryListener):
     ) -> None:
         self._reports = BatchReports(sinks, storage_options)
         self._labels: dict[str, str] = {}
-        self._reported: set[str] = set()
-        self._board = exported_board(registry, meter)
+        self._known: set[str] = set()
+        """Runs that read a table of tablefeed, or whose query is in `sinks`."""
+        self._boards = exported_boards(registry, meter)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Keeps the query's name, which the event of its end does not have."""
-        self._labels[str(event.runId)] = query_label(event.name, event.id)
-        self._board.begin(str(event.runId))
+        run_id, is_named = str(event.runId), self._reports.commits(event) is not None
+        self._labels[run_id] = query_label(event.name, event.id)
+        if is_named:
+            self._known.add(run_id)
+        for board in self._boards:
+            board.begin(run_id, is_ours=is_named)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """Logs the lag that the sources of a batch reported, and keeps what the batch did."""
@@ -67,24 +72,27 @@ class MetricsListener(StreamingQueryListener):
         if report is None:
             return
         self._labels[report.run_id] = report.query
-        self._reported.add(report.run_id)
-        self._board.put(report)
+        self._known.add(report.run_id)
+        for board in self._boards:
+            board.put(report)
         for source in report.sources:
             log_facts(logger, "batch", {"query": report.query, "batch": report.batch_id, **_facts(source.lag)})
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         """Marks the query's last readings as current: it looked for new versions and found none."""
-        self._board.touch(str(event.runId), seconds(event.timestamp))
+        for board in self._boards:
+            board.touch(str(event.runId), seconds(event.timestamp))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         """Drops the gauges of the ended query, because nothing updates them any more, and counts a failure."""
         run_id, error = str(event.runId), event.exception or ""
         query = self._labels.pop(run_id, str(event.id))
-        is_known = run_id in self._reported or next(messages_in(error), None) is not None
-        self._reported.discard(run_id)
+        is_known = run_id in self._known or next(messages_in(error), None) is not None
+        self._known.discard(run_id)
         if error and is_known:
             logger.error("query=%s failed: %s", query, explain(error))
-        self._board.end(run_id, failed=(query, _error_class(error)) if error and is_known else None)
+        for board in self._boards:
+            board.end(run_id, failed=(query, _error_class(error)) if error else None, is_ours=is_known)
 
 
 def _error_class(error: str) -> str:

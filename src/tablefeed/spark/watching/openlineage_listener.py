@@ -89,12 +89,16 @@ class OpenLineageListener(StreamingQueryListener):
         self._client = client or OpenLineageClient()
         self._waiting: dict[str, tuple[str, str]] = {}
         """The query and the time of START, of runs that have not said yet which tables they read."""
+        self._named: set[str] = set()
+        """The runs of queries in `sinks`."""
         self._queries: dict[str, str] = {}
         self._schemas: dict[tuple[str, str], Struct | None] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Keeps the start: only the first batch says whether the query reads a table of tablefeed."""
         self._waiting[str(event.runId)] = (query_label(event.name, event.id), event.timestamp)
+        if self._reports.commits(event) is not None:
+            self._named.add(str(event.runId))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """Emits START where it was not yet, and what the batch read and wrote."""
@@ -112,7 +116,9 @@ class OpenLineageListener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         """Emits COMPLETE, or FAIL with the plain message of the error."""
         run_id, now, error = str(event.runId), datetime.now(UTC).isoformat(), event.exception
-        if run_id in self._waiting and error is not None and next(messages_in(error), None) is not None:
+        is_ours = run_id in self._named or next(messages_in(error or ""), None) is not None
+        self._named.discard(run_id)
+        if run_id in self._waiting and error is not None and is_ours:
             self._begin(run_id, *self._waiting[run_id])  # it failed in its first batch
         self._waiting.pop(run_id, None)
         query = self._queries.pop(run_id, None)
