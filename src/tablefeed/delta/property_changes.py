@@ -14,14 +14,15 @@ from tablefeed.delta.features import FEATURES, Rule, implied_features
 from tablefeed.delta.new_properties import WRITERS_OWN, checked_properties, is_kept, known_name
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.schema.column_mapping import MappingMode, mapping_mode
-from tablefeed.errors import TABLE, IllegalOptionError, TableError, UnsupportedFeatureError
+from tablefeed.errors import TABLE, ConflictingOptionsError, IllegalOptionError, TableError, UnsupportedFeatureError
 
 
 def changed_properties(before: TableProperties, wanted: Alteration) -> tuple[dict[str, str], frozenset[str]]:
     """Gives the table's properties after the change, and the features that it asks for. Constraints are not changed.
 
     Raises IllegalOptionError as `checked_properties`, and for a constraint or an unknown feature, TableError for a
-    property to remove that is not there, UnsupportedFeatureError for a change that needs all rows to be written again.
+    property to remove that is not there, ConflictingOptionsError for one to set and to remove, UnsupportedFeatureError
+    for a change that needs all rows to be written again.
     """
     given = checked_properties(wanted.assigned)
     for name in given:
@@ -32,6 +33,9 @@ def changed_properties(before: TableProperties, wanted: Alteration) -> tuple[dic
             )
     after = {**before.texts, **{name: value for name, value in given.items() if is_kept(name)}}
     for name in map(known_name, wanted.removed):
+        if name in given:
+            options = ("set_properties", "unset_properties")
+            raise ConflictingOptionsError(options=options, remedy=f"Both name {name}: leave one out.")
         if name in WRITERS_OWN or name.startswith(names.CHECK_CONSTRAINT_PREFIX):
             remedy = "use drop_constraints" if name not in WRITERS_OWN else "writers set this property themselves"
             raise IllegalOptionError(option="unset_properties", value=name, explain=f"cannot be removed: {remedy}")

@@ -163,6 +163,11 @@ PROPERTIES_REFUSED: dict[str, tuple[dict[str, Any], type[errors.TablefeedError],
     "not handled": ({"enable_features": ["catalogManaged"]}, errors.UnsupportedFeatureError, "no longer write"),
     "nothing": ({}, errors.IllegalOptionError, "at least one change"),
     "no mapping": ({"set_properties": ["a"]}, errors.IllegalOptionError, "must map names to values"),
+    "set and removed": (
+        {"set_properties": {"delta.appendOnly": "true"}, "unset_properties": ["delta.appendonly"]},
+        errors.ConflictingOptionsError,
+        "Both name delta.appendOnly",
+    ),
     "no text": ({"set_properties": {"a": 1}}, errors.IllegalOptionError, "must be a text"),
 }
 
