@@ -175,6 +175,8 @@ def test_a_merge_that_changes_nothing_is_not_committed(tmp_path: Path) -> None:
         ({"on": "target.source.id = source.target.id"}, IllegalOptionError, "must compare"),
         ({"on": "target.id = source.id AND nope(1)"}, IllegalOptionError, "nope"),
         ({"matched": [Update(set={"x": "1"})]}, IllegalOptionError, "x"),
+        ({"matched": (), "not_matched": ()}, IllegalOptionError, "MERGE_WITHOUT_WHEN"),
+        ({"matched": [Delete(), Update()]}, IllegalOptionError, "NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"),
         ({"matched": [Insert()]}, IllegalOptionError, "tablefeed.Update or tablefeed.Delete"),
         ({"matched": [Delete(where="source.nope = 1")]}, IllegalOptionError, "nope"),
         ({"not_matched": [Insert(values={"v": "target.v"})]}, IllegalOptionError, "target"),

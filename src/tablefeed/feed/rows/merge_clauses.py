@@ -59,15 +59,35 @@ class Merging:
     not_matched: tuple[Insert, ...] = ()
     not_matched_by_source: tuple[Update | Delete, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not (self.matched or self.not_matched or self.not_matched_by_source):
+            explain = "must be given a clause, or not_matched or not_matched_by_source"
+            raise IllegalOptionError(option="matched", value="()", explain=explain, error_class="MERGE_WITHOUT_WHEN")
+
+
+_NOT_LAST = {
+    "matched": "NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+    "not_matched": "NON_LAST_NOT_MATCHED_BY_TARGET_CLAUSE_OMIT_CONDITION",
+    "not_matched_by_source": "NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
+}
+"""Spark's error classes, by the argument."""
+
 
 def clauses(given: object, argument: str, kinds: tuple[type[Any], ...]) -> Iterator[Any]:  # Any: `kinds`
-    """Yields the clauses that a user passed, one or several. Raises IllegalOptionError for anything else."""
-    several: Iterable[Any] = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
-    for clause in several:
+    """Yields the clauses that a user passed, one or several. Raises IllegalOptionError for anything else.
+
+    Also for a clause without a condition that is not the last: those after it would never apply.
+    """
+    several: list[Any] = [given] if isinstance(given, str) or not isinstance(given, Iterable) else [*given]
+    for number, clause in enumerate(several, 1):
         if not isinstance(clause, kinds):
             names = " or ".join(f"tablefeed.{kind.__name__}" for kind in kinds)
             raise IllegalOptionError(option=argument, value=str(clause), explain=f"must be a list of {names}")
         _check(clause, argument)
+        if clause.where is None and number < len(several):
+            explain = "has no condition, so that the clauses after it never apply: give it `where`, or put it last"
+            error_class = _NOT_LAST[argument]
+            raise IllegalOptionError(option=argument, value=str(clause), explain=explain, error_class=error_class)
         yield clause
 
 
