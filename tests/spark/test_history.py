@@ -45,6 +45,18 @@ def test_a_field_of_another_type_is_null(session: SparkSession, tmp_path: Path) 
     assert row.operationParameters == {"mode": '["a"]'}
 
 
+def test_a_text_that_is_not_unicode_is_null(session: SparkSession, tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    (commit,) = (tmp_path / "_delta_log").glob("*0.json")
+    info = {"operation": "WRITE", "userMetadata": "\ud800", "operationParameters": {"mode": "\udfff"}}
+    lines = [line for line in commit.read_text().splitlines() if not line.startswith('{"commitInfo"')]
+    commit.write_text("\n".join([*lines, json.dumps({"commitInfo": info})]))
+
+    (row,) = history(session, str(tmp_path)).collect()
+
+    assert (row.operation, row.userMetadata, row.operationParameters) == ("WRITE", None, None)
+
+
 def test_a_time_that_no_timestamp_has_is_null(session: SparkSession, tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1]}), properties={"delta.enableInCommitTimestamps": "true"})
     (commit,) = (tmp_path / "_delta_log").glob("*0.json")

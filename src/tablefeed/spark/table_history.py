@@ -40,8 +40,8 @@ def history(
     """Gives a row for each commit that the log of the table at `url` still has, the newest first, at most `limit`.
 
     The columns are those of Delta's DESCRIBE HISTORY that tell of the commit. A field that the writer left out, or
-    wrote with another type or beyond its range, is null; `tablefeed.open_table(url).history()` has all fields as
-    they are. The process that calls reads the log. Raises as `open_table`.
+    wrote with another type, beyond its range or not as Unicode, is null; `tablefeed.open_table(url).history()` has all
+    fields as they are. The process that calls reads the log. Raises as `open_table`.
     """
     rows = [_row(each) for each in open_table(url, storage_options=storage_options).history(limit)]
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SCHEMA))
@@ -64,9 +64,16 @@ def _fits(value: object, kind: pa.DataType) -> bool:
         case int():
             return bool(kind == pa.int64()) and abs(value) < 2**63
         case str():
-            return bool(kind == pa.string())
+            return bool(kind == pa.string()) and _is_unicode(value)
+        case Mapping():
+            return bool(kind == _TEXTS) and all(_is_unicode(text) for pair in _texts(value) for text in pair)
         case _:
-            return bool(kind == _TEXTS) and isinstance(value, Mapping)
+            return False
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether `text` has no half of a surrogate pair. JSON can escape one, and Arrow cannot hold it."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _texts(values: Mapping[str, object]) -> list[tuple[str, str]]:
