@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pytest
+
+import tablefeed
 from spark.streams import grow, ids_by_delta_rs
-from support.unity import TOKEN, FakeCatalog
+from support.unity import API, TOKEN, Answer, FakeCatalog
+from tablefeed.errors import TableReplacedError
+from tablefeed.spark import apply_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +65,44 @@ def test_a_stream_of_a_managed_table_delivers_commits_before_they_are_published(
     query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
 
     assert sorted(row.id for row in spark.table("managed").collect()) == [1, 2, 3]
+
+
+def test_changes_go_to_no_file_of_a_table_that_takes_the_name_while_tasks_run(
+    spark: SparkSession, tmp_path: Path, catalog: FakeCatalog
+) -> None:
+    for name in ("old", "new"):
+        tablefeed.append(
+            tmp_path / name, pa.table({"id": [1]}), properties={"delta.feature.domainMetadata": "supported"}
+        )
+    catalog.register("main.sales.orders", f"file://{tmp_path}/old")
+    place = f"{catalog.uri}{API}/tables/renamed"
+
+    def rename(request: str) -> Answer | None:
+        if not request.endswith("/renamed"):
+            return None
+        catalog.tables["main.sales.orders_old"] = catalog.tables["main.sales.orders"]
+        catalog.register("main.sales.orders", f"file://{tmp_path}/new")
+        return 200, {}
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:  # the first task asks the catalog, so that the next ones find the new table
+            urllib.request.urlopen(place).close()  # noqa: S310 - this machine
+            yield batch
+
+    catalog.answers = rename
+    changes = spark.createDataFrame([(2, 1)], "id long, ts long").coalesce(1).mapInArrow(read, "id long, ts long")
+    with pytest.raises(TableReplacedError, match=r"main\.sales\.orders means another table now"):
+        apply_changes(
+            changes,
+            "uc://main.sales.orders",
+            keys="id",
+            sequence_by="ts",
+            except_column_list=["ts"],
+            tasks=1,
+            storage_options=catalog.options,
+        )
+
+    assert {name: len(list((tmp_path / name).rglob("*.parquet"))) for name in ("old", "new")} == {"old": 1, "new": 1}
 
 
 def managed(first_commit: str) -> str:

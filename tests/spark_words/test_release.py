@@ -15,7 +15,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 import tablefeed
 from pyspark_tablefeed import DefaultSource
 from tablefeed.errors import TablefeedError
+from tablefeed.feed.rows.asking import asking
 from tablefeed.spark import release
+from tablefeed.spark.applying import _Work
 from tablefeed.spark.written import Written
 
 SCHEMA = StructType([StructField("id", LongType())])
@@ -58,6 +60,9 @@ PASSED: dict[str, Passed] = {
     "a batch writer": lambda table: source(table).writer(SCHEMA, overwrite=False),
     "a writer of changes": lambda table: source(table, keys="id", sequenceBy="ts").writer(EVENTS, overwrite=False),
     "a report to a commit": lambda table: Written(plan=task_of(table, SCHEMA)._plan, files=()),
+    "a task of apply_changes": lambda table: _Work(
+        location=str(table), storage_options={}, asked=asking({"keys": "id", "sequence_by": "ts"}), tasks=None
+    ),
     "a report of events": lambda table: task_of(table, EVENTS, keys="id", sequenceBy="ts")._changes.set_aside(
         iter(()), None, task=0
     ),

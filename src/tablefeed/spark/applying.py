@@ -44,6 +44,7 @@ from tablefeed.model.outcome import Committed
 from tablefeed.model.schema import Struct
 from tablefeed.spark.char import changes_schema
 from tablefeed.spark.options import STORAGE_PREFIX
+from tablefeed.spark.release import RELEASE, Release
 from tablefeed.spark.sink import QUERY_ID
 
 if TYPE_CHECKING:
@@ -175,8 +176,12 @@ def _work(target: str, asked: Asking, tasks: int | None, storage_options: Mappin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """The arguments of a call: the table, the meaning of the changes, the number of tasks (None: the default)."""
+    """The arguments of a call: the table, the meaning of the changes, the number of tasks (None: the default).
 
+    `release` is first, so that a task with another version of tablefeed refuses the value.
+    """
+
+    release: Release = field(default=RELEASE, init=False, repr=False)
     location: str
     storage_options: Mapping[str, str] = field(repr=False)
     asked: Asking
@@ -233,8 +238,8 @@ class _Work:
         divided = rows.repartition(tasks, *_divided_by(rows, how)).toDF(*map(str, range(len(rows.columns))))
         snapshot, version = target.snapshot, target.snapshot.version
         after = None if target.before is snapshot else (snapshot.metadata, snapshot.protocol)
-        # The executors have other working directories.
-        work = replace(work, location=snapshot.log.location)
+        # The executors have other working directories, and the catalog may give another table for the name by then.
+        work = replace(work, location=snapshot.log.location, storage_options=snapshot.log.storage_options)
         task = _Task(work=work, columns=tuple(rows.columns), version=version, after=after, now_ms=now_ms())
         found = divided.mapInArrow(task, "part binary").toArrow()
         # Our own tasks pickled these parts in this query.
@@ -250,7 +255,7 @@ class _Work:
         """Gives the rows of a snapshot with a delete of each key of the table; an upsert of the key wins over it."""
         if self.asked.snapshot_at is None:
             return changes
-        storage = {f"{STORAGE_PREFIX}{name}": value for name, value in self.storage_options.items()}
+        storage = {f"{STORAGE_PREFIX}{name}": value for name, value in snapshot.log.storage_options.items()}
         reader = (
             changes.sparkSession.read.format("tablefeed").option("versionAsOf", snapshot.version).options(**storage)
         )
@@ -269,7 +274,7 @@ class _Work:
         plain, asked = unwrapped(_arrow_schema(changes).empty_table(), self.asked, schema)
         refuse_own_columns(plain.schema, _ORDER, _FAILED)
         opened = plain.schema.append(pa.field(_FAILED, pa.binary()))
-        task = partial(_unwrapped, self.location, self.asked, schema, opened)
+        task = partial(_unwrapped, self, schema, opened)
         return changes.mapInArrow(task, from_arrow_schema(opened)), replace(self, asked=asked)
 
     def part(self, batches: Iterator[pa.RecordBatch], task_of: _Task) -> Part | None:
@@ -296,13 +301,13 @@ class _Work:
 
 
 def _unwrapped(
-    location: str, asked: Asking, target: Struct, opened: pa.Schema, batches: Iterator[pa.RecordBatch]
+    work: _Work, target: Struct, opened: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Spark's tasks call this with changes in an envelope, for a table with the columns of `target`."""
     for batch in batches:
         try:
-            with naming(location):
-                plain, _ = unwrapped(pa.Table.from_batches([batch]), asked, target)
+            with naming(work.location):
+                plain, _ = unwrapped(pa.Table.from_batches([batch]), work.asked, target)
         except TablefeedError as error:
             yield pa.RecordBatch.from_pylist([{_FAILED: pickle.dumps(error)}], opened)
         else:
