@@ -293,6 +293,13 @@ def test_no_footer_has_bounds_that_pass_over_nan() -> None:
     assert [group.column(i).has_column_index for i in range(3)] == [False, False, True]
 
 
+def test_a_float_whose_name_is_the_path_of_another_leaf_has_no_bounds_in_the_footer() -> None:
+    folder = Folder()
+    (file,) = write(pa.table({"a.b": [1.0, math.nan], "a": [{"b": 1}, {"b": 2}]}), folder)
+    group = folder.metadata(file.path).row_group(0)
+    assert [group.column(i).statistics is not None for i in range(2)] == [False, False]
+
+
 def test_statistics_are_of_the_asked_leaves() -> None:
     folder = Folder()
     (file,) = write(pa.table({"a": [1, None], "b": ["x", "y"]}), folder, leaves=(("b",),))

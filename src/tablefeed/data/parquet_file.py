@@ -26,16 +26,26 @@ WRITER_OPTIONS: dict[str, Any] = {
 }
 
 
-def _bounded_leaves(parent: str, fields: list[pa.Field]) -> Iterator[str]:
-    # All but floats: Arrow's bounds in the footer ignore NaN. Readers for which NaN is the largest number (Spark,
-    # DataFusion) would then skip row groups that have matching rows. The bounds in the log include NaN.
+def _leaves(parent: str, fields: list[pa.Field]) -> Iterator[tuple[str, pa.DataType]]:
+    """The leaves with their paths, as pyarrow names them: a column `a.b` has the path of the member `b` of `a`."""
     for field in fields:
         kind, path = field.type, f"{parent}{field.name}"
         if inner := inner_fields(kind):
             group = "list." if pa.types.is_list(kind) else "key_value." if pa.types.is_map(kind) else ""
-            yield from _bounded_leaves(f"{path}.{group}", inner)
-        elif not pa.types.is_floating(kind):
-            yield path
+            yield from _leaves(f"{path}.{group}", inner)
+        else:
+            yield path, kind
+
+
+def _bounded(schema: pa.Schema) -> list[str]:
+    """The leaves with bounds in the footer: all but floats, because Arrow's bounds there ignore NaN.
+
+    Readers for which NaN is the largest number (Spark, DataFusion) would then skip row groups that have matching rows.
+    The bounds in the log include NaN.
+    """
+    leaves = list(_leaves("", list(schema)))
+    floats = {path for path, kind in leaves if pa.types.is_floating(kind)}
+    return [path for path, _ in leaves if path not in floats]
 
 
 _SAMPLES, _SAMPLE_ROWS = 64, 128  # a run of a 64th of the rows is in one: texts may be in a small part of a column only
@@ -82,8 +92,7 @@ class OpenParquet:
         self._statistics = RunningStatistics(schema, leaves)
         with ExitStack() as context:
             self._sink = pa.PythonFile(context.enter_context(opened), mode="w")
-            bounded = list(_bounded_leaves("", list(schema)))
-            options = {**WRITER_OPTIONS, "write_statistics": bounded, "compression": compression}
+            options = {**WRITER_OPTIONS, "write_statistics": _bounded(schema), "compression": compression}
             self._writer = pq.ParquetWriter(self._sink, schema, **options)
             self._context = context.pop_all()
 
