@@ -396,6 +396,27 @@ def test_what_the_protocol_does_not_allow_is_refused_by_its_name(
         files_in(source) if "add" in types else facts_in(source)
 
 
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"txn": ["appId"], "protocol": ["a"], "txn ": ["version"]}, "txn is there twice"),
+        ({"txn": ["appId", "version", "appId"]}, "txn.appId is there twice"),
+    ],
+)
+def test_a_column_or_member_that_is_there_twice_is_refused_by_its_name(
+    columns: dict[str, list[str]], reason: str
+) -> None:
+    fields = [
+        pa.field(name.strip(), pa.struct([(member, pa.string()) for member in of])) for name, of in columns.items()
+    ]
+    table = pa.Table.from_arrays([pa.nulls(1, field.type) for field in fields], schema=pa.schema(fields))
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+
+    with pytest.raises(CorruptLogError, match=f"{NAME}: {reason}"):
+        facts_in(io.BytesIO(sink.getvalue()))
+
+
 def _broken() -> dict[str, bytes]:
     whole = in_parquet([an_add("a" * 50)] * 50, compression="none", use_dictionary=False)
     overwritten = whole[:20] + b"\xff" * (len(whole) // 3) + whole[20 + len(whole) // 3 :]

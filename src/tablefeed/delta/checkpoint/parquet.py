@@ -7,6 +7,7 @@ found by name, and what is absent is null. reading.py decides which actions the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import Any, BinaryIO
@@ -164,10 +165,15 @@ class CheckpointParquet:
         """The members of a column of actions; none where there is no such column."""
         if column not in self._schema.names:
             return frozenset()
+        if self._schema.names.count(column) > 1:
+            raise BadActionError("is there twice", column)
         kind = self._schema.field(column).type
         if not pa.types.is_struct(kind):
             raise BadActionError(f"is {kind}, not a struct", column)
-        return frozenset(member.name for member in kind)
+        members = Counter(member.name for member in kind)
+        if members.total() > len(members):
+            raise BadActionError("is there twice", column, members.most_common(1)[0][0])
+        return frozenset(members)
 
     def _stats_struct(self) -> pa.DataType:
         """The type of `stats_parsed`, with INT96 as timestamps in UTC: Arrow reads them as timestamps without zone."""
