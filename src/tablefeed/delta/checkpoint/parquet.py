@@ -163,9 +163,10 @@ class CheckpointParquet:
 
     def _members(self, column: str) -> frozenset[str]:
         """The members of a column of actions; none where there is no such column."""
-        if column not in self._schema.names:
+        count = self._schema.names.count(column)
+        if not count:
             return frozenset()
-        if self._schema.names.count(column) > 1:
+        if count > 1:
             raise BadActionError("is there twice", column)
         kind = self._schema.field(column).type
         if not pa.types.is_struct(kind):

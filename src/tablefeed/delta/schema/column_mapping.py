@@ -44,7 +44,7 @@ def physical_name(field: Field) -> str:
 
 
 def change_type_column(schema: Struct) -> Field | None:
-    """Returns the column whose name, in the table or in files, is that of `_change_type` in change data files."""
+    """Gives the column that is named `_change_type`, in the table or in files; None: there is none."""
     both = ((field, {field.name.lower(), physical_name(field).lower()}) for field in schema)
     return next((field for field, each in both if names.CHANGE_TYPE in each), None)
 

@@ -273,14 +273,16 @@ class QueryCheckpoint:
             return source
         if source is None and len(reading) == 1:
             return reading[0]
-        who, remedy = f"Source {source}", "Name the table that it reads"
-        if source is None:
+        query = f"of the query with the checkpoint {self.url}"
+        if source is not None:
+            said, remedy = f"Source {source} {query} does not read", "Name the table that it reads"
+        elif reading:
             which = "Say which one (on the command line: --source); 0 is the first"
-            who, remedy = f"{len(reading) or 'No'} sources", which if reading else "Name a table that the query reads"
+            said, remedy = f"{len(reading)} sources {query} read", which
+        else:
+            said, remedy = f"No sources {query} read", "Name a table that the query reads"
         raise OffsetError(
-            f"{who} of the query with the checkpoint {self.url} {'read' if source is None else 'does not read'} the "
-            f"table {url}, which has the id {table_id}. Nothing was written. {remedy}.",
-            url=self.url,
+            f"{said} the table {url}, which has the id {table_id}. Nothing was written. {remedy}.", url=self.url
         )
 
     def _by_table_id(self, tables: Sequence[str], storage_options: Mapping[str, str] | None) -> dict[str, TableLog]:

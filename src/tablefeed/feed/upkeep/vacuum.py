@@ -66,7 +66,7 @@ _OWN_HIDDEN = ("_delta_index", "_change_data")
 """Folders of the table that look hidden. Delta-Spark deletes from folders whose names begin like these."""
 
 _LOGS = frozenset({names.LOG_DIR, index_names.LOG_DIR})
-"""What a folder has that is a table of its own."""
+"""A folder with one of these is a table of its own."""
 
 _OWN_PATH = re.compile(rf"{OWN_FOLDER}/[\w./-]+")
 """How a metadata domain names one of tablefeed's own files."""

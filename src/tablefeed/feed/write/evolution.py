@@ -61,7 +61,7 @@ def merged(table: Struct, incoming: Struct, how: Merging) -> Struct:
     if new and not how.adds:
         raise SchemaMismatchError(
             f"The rows have a column {new[0].name!r} that {TABLE} does not have; it has {', '.join(table.names)}. "
-            f"{how.advice}",
+            + how.advice,
             error_class="DELTA_METADATA_MISMATCH",
         )
     for field in new:

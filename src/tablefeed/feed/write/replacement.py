@@ -111,7 +111,7 @@ def check_replaceable(replaces: Replaces, target: Target) -> None:
 
 
 def check_recordable(target: Target) -> None:
-    """Raises SchemaMismatchError for a table that records changes and has a column `_change_type`, or files have."""
+    """Raises SchemaMismatchError if changes are recorded beside a column `_change_type`, in the table or in files."""
     reserved = change_type_column(target.schema)
     if reserved is not None and target.properties.records_changes:
         raise SchemaMismatchError(
