@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from types import NoneType
 from typing import Any
 
 import pyarrow as pa
@@ -261,8 +262,7 @@ def _column(name: str, values: list[Any]) -> pa.Array:
         return pa.array(vectors, type=kind)
     if kind != pa.int64():
         return pa.array(values, type=kind)
-    # With a given type pyarrow would truncate floats, so its inferred type is checked first.
-    integers = pa.array(values)
-    if integers.type not in (pa.int64(), pa.null()):
-        raise TypeError(f"{name} is {integers.type}")
-    return integers.cast(kind)
+    # With a given type pyarrow would truncate floats. To infer one takes memory by the square of a value's depth.
+    if not {*map(type, values)} <= {int, NoneType}:
+        raise TypeError(f"{name} has values that are no integers")
+    return pa.array(values, type=kind)

@@ -7,6 +7,7 @@ is the path alone. Only `to_add_files` makes a Python value of each file.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from types import NoneType
 from typing import Any
 
 import pyarrow as pa
@@ -195,11 +196,10 @@ def _column(name: str, values: list[Any]) -> pa.Array:
         values = [str(value) if type(value) is int else value for value in values]
     if not pa.types.is_integer(kind):
         return pa.array(values, type=kind)
-    # With a given type pyarrow would truncate floats, so it infers the type first.
-    integers = pa.array(values)
-    if integers.type not in (pa.int64(), pa.null()):
-        raise TypeError(f"{name} is {integers.type}")
-    return integers.cast(kind)
+    # With a given type pyarrow would truncate floats. To infer one takes memory by the square of a value's depth.
+    if not {*map(type, values)} <= {int, NoneType}:
+        raise TypeError(f"{name} has values that are no integers")
+    return pa.array(values, type=kind)
 
 
 def _maps_of(name: str, values: list[Any]) -> pa.MapArray:
