@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import tablefeed
 from support.logs import Action, a_log, a_source, add, at, col, delivered, meta, metadata, protocol, put, struct
 from support.recorded import cdc, data_file, log, recorded, removed
 from tablefeed.errors import IllegalOptionError
+from tablefeed.feed.api.differences import differences
 from tablefeed.feed.scan.snapshot_tasks import snapshot_tasks
 from tablefeed.feed.scan.task import ScanTask, read_task
 from tablefeed.feed.snapshot.open_log import open_log
@@ -172,3 +173,26 @@ def test_a_column_is_named_as_the_table_names_it_whatever_files_and_statistics_d
 
     assert [file.path for task in tasks for file in task.files] == ["10.parquet"]
     assert rows(tasks, ID) == [(11,)]
+
+
+@pytest.mark.parametrize("key", [("__CHAR_VARCHAR_TYPE_STRING", "char(5)"), ("__COLLATIONS", {"c": "icu.UNICODE_CI"})])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path, asked: tablefeed.open_table(path).to_arrow(filter=asked),
+        lambda path, asked: tablefeed.open_table(path).plan(filter=asked),
+        lambda path, asked: tablefeed.appends(path, filter=asked),
+        lambda path, asked: tablefeed.changes(path, filter=asked),
+        lambda path, asked: differences(str(path), str(path), filter=asked),
+    ],
+    ids=["to_arrow", "plan", "appends", "changes", "differences"],
+)
+def test_a_filter_in_sql_knows_what_spark_compares_by_rules_of_its_own(
+    tmp_path: Path, read: Callable[[Path, str], object], key: tuple[str, object]
+) -> None:
+    schema = json.dumps(struct(col("c", "string", notes=dict([key]))))
+    log(tmp_path, v0=[protocol(), recorded(schema), add(data_file(tmp_path, "one.parquet", c=["ab   "]))])
+
+    assert tablefeed.open_table(tmp_path).to_arrow(filter="c IS NOT NULL").num_rows == 1
+    with pytest.raises(IllegalOptionError, match="by rules of its own"):
+        read(tmp_path, "c = 'ab'")

@@ -77,7 +77,7 @@ def appends(
         _check(start, versions[0], read)
     wanted = selected(read.arrow_schema, columns, url=log.url)
 
-    row_filter = checked_filter(filter, read.arrow_schema, url=log.url)
+    row_filter = checked_filter(filter, read.arrow_schema, table=read.schema, url=log.url)
 
     def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return _rows(read, start, read_commits(newest, log_files, versions), policy, schema, row_filter)

@@ -90,13 +90,15 @@ def changes(
         feed = _open_feed(newest, versions, mode, compute_updates=compute_updates) if versions else None
         if feed is not None:
             _check_start(feed, log_files)
-    available = change_schema(feed.read if feed else newest)
+    read = feed.read if feed else newest
+    available = change_schema(read)
     wanted = selected(available, columns, url=log.url)
 
     def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return _rows(feed, log_files, schema) if feed else iter(())
 
-    return delivered(rows, wanted, checked_filter(filter, available, url=log.url), url=log.url)
+    row_filter = checked_filter(filter, available, table=read.schema, url=log.url)
+    return delivered(rows, wanted, row_filter, url=log.url)
 
 
 def change_tasks(

@@ -156,7 +156,8 @@ def _compared(
             "the result says on which side a row is. Compare only the other columns: name them.",
             url=left.snapshot.url,
         )
-    filters = [checked_filter(condition, side.snapshot.arrow_schema, url=side.snapshot.url) for side in (left, right)]
+    tables = [side.snapshot for side in (left, right)]
+    filters = [checked_filter(condition, each.arrow_schema, table=each.schema, url=each.url) for each in tables]
     same = left.keys() & right.keys() if _shares_files(left.snapshot, right.snapshot) else set[str]()
     sides = list(zip((left, right), filters, strict=True))
     bins = [_Bins(), _Bins()]

@@ -269,7 +269,7 @@ def filter_of(where: object, target: TargetRows) -> RowFilter:
         return row_filter(where, target.snapshot.schema)
     from tablefeed.feed.scan.arrow_filter import checked_filter
 
-    rows = checked_filter(where, target.schema, url=target.snapshot.log.url)
+    rows = checked_filter(where, target.schema, table=target.snapshot.schema, url=target.snapshot.log.url)
     if rows is None:
         raise ConflictingOptionsError(options=("where",), remedy="Give a predicate; 'true' deletes all rows.")
     return rows

@@ -156,7 +156,7 @@ class Table:
         from tablefeed.feed.scan.arrow_filter import checked_filter
 
         wanted = selected(self.schema, columns, url=self._log.url)
-        row_filter = checked_filter(filter, self.schema, url=self._log.url)
+        row_filter = checked_filter(filter, self.schema, table=self._snapshot.schema, url=self._log.url)
         return delivered(
             partial(self._rows, row_filter=row_filter, on_progress=on_progress), wanted, row_filter, url=self._log.url
         )
@@ -167,7 +167,7 @@ class Table:
         from tablefeed.feed.scan.arrow_filter import checked_filter
         from tablefeed.feed.scan.pruning import MAY_MATCH, Pruner
 
-        row_filter = checked_filter(filter, self.schema, url=self._log.url)
+        row_filter = checked_filter(filter, self.schema, table=self._snapshot.schema, url=self._log.url)
         batches, files_of_table = self._live_files(with_stats=True), 0
         if row_filter is not None:
             columns = table_scan(self._snapshot).columns

@@ -41,19 +41,23 @@ from tablefeed.delta.schema.arrow_schema import from_arrow
 from tablefeed.errors import naming
 from tablefeed.feed.arguments import bad_filter
 from tablefeed.feed.scan.where import row_filter
+from tablefeed.model.schema import Struct
 
 
-def checked_filter(condition: Any, schema: pa.Schema, *, url: str) -> RowFilter | None:
-    """Gives the filter by `condition`, which may be a text in SQL; None for None.
+def checked_filter(condition: Any, schema: pa.Schema, *, table: Struct, url: str) -> RowFilter | None:
+    """Gives the filter by `condition` of rows of `schema`; it may be a text in SQL. None for None.
 
-    Raises IllegalOptionError if it cannot filter such rows, and as `row_filter` for a text.
+    `table` has the table's columns, with the metadata that Arrow does not keep: CHAR and collations. Raises
+    IllegalOptionError if it cannot filter such rows, and as `row_filter` for a text.
     """
     # Any: what a caller passed.
     if condition is None:
         return None
     if isinstance(condition, str):
         with naming(url):
-            return row_filter(condition, from_arrow(schema), option="filter")
+            known = {column.name: column for column in table}
+            columns = Struct(tuple(known.get(column.name, column) for column in from_arrow(schema)))
+            return row_filter(condition, columns, option="filter")
     if not isinstance(condition, pc.Expression):
         raise bad_filter(condition, url, "is not a pyarrow.compute.Expression")
     try:

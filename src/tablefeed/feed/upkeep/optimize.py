@@ -178,7 +178,7 @@ def _partitions(where: object, snapshot: Snapshot) -> tuple[RowFilter | None, tu
 
         rows: RowFilter | None = row_filter(where, snapshot.schema)
     else:
-        rows = checked_filter(where, snapshot.arrow_schema, url=snapshot.log.url)
+        rows = checked_filter(where, snapshot.arrow_schema, table=snapshot.schema, url=snapshot.log.url)
     if rows is None:
         return None, ()
     shown = shown_filter(where)
