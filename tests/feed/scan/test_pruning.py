@@ -130,6 +130,7 @@ def test_bounds_rule_out_what_lies_outside_them(condition: pc.Expression, may: b
         pc.starts_with(name, "z"),
         pc.utf8_length(name) > 100,
         x + 1 > 100,
+        x.isin(pa.array(["100", None], pa.string_view())),
         x.cast("string") == "100",
         x == f,
         x.cast(pa.int32()) > 100,

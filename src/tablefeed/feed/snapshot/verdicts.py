@@ -152,13 +152,12 @@ def _compared(function: str, bounds: ColumnBounds, value: pa.Scalar) -> Verdict 
 
 def _among(wanted: pa.Array, bounds: ColumnBounds) -> Verdict | None:
     kind, may_fail = bounds.low.type, pa.repeat(pa.scalar(value=True), len(bounds.low))
-    values, null_is_in = wanted.drop_null(), pa.scalar(wanted.null_count > 0)
-    found = pa.repeat(pa.scalar(value=False), len(bounds.low))
-    if len(values):
-        if _kind(kind) is None or _kind(values.type) != _kind(kind):
+    null_is_in, found = pa.scalar(wanted.null_count > 0), pa.repeat(pa.scalar(value=False), len(bounds.low))
+    if len(wanted) > wanted.null_count:
+        if _kind(kind) is None or _kind(wanted.type) != _kind(kind):
             return None
         try:
-            values = values.cast(kind).unique()
+            values = wanted.cast(kind).drop_null().unique()  # after the cast: views cannot drop their nulls
         except pa.ArrowException:
             return None
         if pa.types.is_floating(kind) and pc.any(pc.is_nan(values)).as_py():
