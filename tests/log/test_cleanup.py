@@ -30,9 +30,17 @@ def gone(listing: Iterable[LogFile], cutoff_ms: int) -> tuple[int, list[str]] | 
 def test_all_before_the_newest_checkpoint_that_is_no_newer_than_the_cutoff_goes() -> None:
     log = [*commits(10, 20, 30, 40, 50), checkpoint(1), checkpoint(2), checkpoint(4)]
 
-    assert gone(log, 30) == (2, ["0.json", "1.checkpoint.parquet", "1.json"])
+    assert gone(log, 30) == (2, ["0.json", "1.json", "1.checkpoint.parquet"])
     assert gone(log, 39) == gone(log, 30)
     assert gone(log, 29) == (1, ["0.json"])
+
+
+def test_a_commit_goes_before_the_checkpoint_that_hides_it_from_readers_without_its_features() -> None:
+    v2 = a_file("1.checkpoint.id.json", LogFileKind.CHECKPOINT_V2, 1)
+
+    cleanup = gone([*commits(10, 20, 30), checkpoint(0), v2, checkpoint(2)], 100)
+
+    assert cleanup == (2, ["0.json", "0.checkpoint.parquet", "1.json", "1.checkpoint.id.json"])
 
 
 def test_without_a_checkpoint_that_is_old_enough_all_stays() -> None:
@@ -62,7 +70,7 @@ def test_checksums_compactions_and_broken_checkpoints_go_with_their_versions() -
         a_file("2.3.compacted.json", LogFileKind.COMPACTION, 2, last_version=3),
     ]
 
-    assert gone(log, 100) == (2, ["0.2.compacted.json", "0.json", "1.crc", "1.json", "1.part", "2.3.compacted.json"])
+    assert gone(log, 100) == (2, ["0.json", "0.2.compacted.json", "1.json", "1.crc", "1.part", "2.3.compacted.json"])
 
 
 def test_a_commit_is_never_older_than_the_one_before_it() -> None:

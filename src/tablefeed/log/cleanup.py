@@ -23,6 +23,9 @@ from tablefeed.model.logfile import LogFile, LogFileKind
 class Cleanup:
     """The files to delete, oldest first. No version from `kept` on needs any of them.
 
+    A commit comes before the checkpoint of its version: so where a cleanup breaks off, no commit is left without the
+    checkpoint that hides it from readers that do not know its features ("Checkpoint Protection").
+
     `cutoff` is the newest commit that is as old as the cutoff. `base` must be readable before anything is deleted: it
     is the checkpoint of `kept`, and the commits after it that a compaction among `files` covers.
     """
@@ -68,7 +71,7 @@ def expired(
         return None
     # A compaction that begins at the checkpoint's version is not needed: readers begin with the checkpoint.
     unneeded = (f for f in files if f.version < at or (f.kind is LogFileKind.COMPACTION and f.version <= at))
-    going = tuple(sorted(unneeded, key=lambda f: (f.version, f.name)))
+    going = tuple(sorted(unneeded, key=lambda f: (f.version, f.kind is not LogFileKind.COMMIT, f.name)))
     if not going:
         return None
     reach = max((f.last_version for f in going if f.last_version is not None), default=at)
