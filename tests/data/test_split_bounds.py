@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -116,6 +117,22 @@ def test_no_row_is_skipped_by_a_reader_that_compares_texts_as_numbers(
 )
 def test_a_bound_of_texts_never_looks_like_a_number(texts: list[str], low: str, high: str) -> None:
     assert told(*texts) == (low, high)
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False).filter(bool), st.sampled_from(OPERATORS))
+def test_no_float_is_skipped_by_a_reader_that_takes_its_text_for_a_double(value: float, operation: Operator) -> None:
+    text = pa.scalar(value, pa.float32()).cast(pa.string()).as_py()
+
+    low, high = (side["f"] for side in bounds(pa.table({"f": pa.array([value], pa.float32())})))
+
+    assert not operation(1, 1) or not is_skipped(operation, text, low, high)
+    assert float(low) <= value <= float(high)
+
+
+def test_a_float_of_few_digits_is_told_as_it_is() -> None:
+    rows = pa.table({"f": pa.array([0.5, -3.0, math.inf], pa.float32())})
+
+    assert bounds(rows) == ({"f": "-3.0"}, {"f": "Infinity"})
 
 
 @pytest.mark.parametrize(("least", "is_told"), [(-1, False), (0, False), (10**15, False), (10**15 + 1, True)])

@@ -7,7 +7,8 @@ greatest value is replaced by the next one, so that the bound is above all texts
 
 IndexTables from 0.5.5 on compares two texts as numbers if both look like numbers. So a bound of a column of texts never
 looks like a number. IndexTables reads the bound of a timestamp up to `_FIRST_MICROS` as milliseconds or seconds. So a
-column with such a bound gets no bounds.
+column with such a bound gets no bounds. It compares a 32-bit float of a filter as the double that Java's text of it is,
+which may lie on either side of the float, so the bounds of floats are wider than such a text can be.
 """
 
 from __future__ import annotations
@@ -45,9 +46,11 @@ def bounds(rows: pa.Table, *, whole: Collection[str] = ()) -> tuple[dict[str, st
         column = rows.column(field.name)
         if pa.types.is_timestamp(field.type):
             column = column.cast(pa.int64())
-        extremes = pc.min_max(column).as_py() if _is_plain(column) else {"min": None, "max": None}
+        extremes: Mapping[str, Any] = pc.min_max(column).as_py() if _is_plain(column) else {"min": None, "max": None}
         if extremes["min"] is None:
             continue
+        if pa.types.is_float32(field.type):
+            extremes = {side: _beyond_its_texts(extremes[side], sign) for side, sign in (("min", -1), ("max", 1))}
         low, high = (_TEXTS[field.type](extremes[side]) for side in ("min", "max"))
         if pa.types.is_string(field.type):
             most = max(len(low), len(high)) + 1 if field.name in whole else _MOST_CHARACTERS
@@ -92,6 +95,13 @@ def _is_plain(column: pa.ChunkedArray) -> bool:
         others = texts.filter(pc.invert(pc.string_is_ascii(texts)))
         return not any(max(text) >= _FIRST_SURROGATE for text in others.to_pylist())
     return True
+
+
+def _beyond_its_texts(value: float, sign: int) -> float:
+    """The 32-bit float `value`, moved by half its last place towards `sign` where a shorter text stands for it."""
+    if math.isinf(value) or float(pa.scalar(value, pa.float32()).cast(pa.string()).as_py()) == value:
+        return value
+    return value + sign * (abs(value) * 2.0**-24 + 2.0**-150)
 
 
 def _double(value: float) -> str:
