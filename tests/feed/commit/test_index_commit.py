@@ -37,6 +37,8 @@ from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.write.sink import plan_write, write_task
 from tablefeed.indextables import names
 from tablefeed.indextables.log.next_state import StateUpdate
+from tablefeed.indextables.log.state_writer import encode_state
+from tablefeed.indextables.log.version_file import Writer
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import AddFile, Version
 from tablefeed.model.outcome import AlreadyApplied, Committed
@@ -516,6 +518,30 @@ def test_a_state_that_its_writer_could_not_put_is_made_up_for(tmp_path: Path) ->
     for version in (1, 2, 3):
         (table / names.LOG_DIR / names.commit_name(version)).unlink()
     assert len(rows_of(table)) == 9
+
+
+def test_a_state_made_up_for_has_the_doc_mappings_that_only_an_earlier_registry_has(tmp_path: Path) -> None:
+    """As after CHECKPOINT, which gives doc mappings other hashes where a table has many."""
+    by_key = [pa.table({"by": pa.array([[(key, 1)]], pa.map_(pa.string(), pa.int64()))}) for key in "abc"]
+    tablefeed.append(tmp_path / "made", by_key[0], table_format="indextables")
+    table = tmp_path / "table"
+    shutil.copytree(tmp_path / "made", table)  # nothing is remembered of it
+    state = log_of(table).state(Version(1))
+    assert state is not None
+    assert state.metadata is not None
+    state = replace(state, metadata=replace(state.metadata, configuration={}))
+    there = encode_state(state, writer=Writer.SCALA, sync=os.urandom(16), url=str(table))
+    (table / names.LOG_DIR / names.state_name(1)).write_bytes(there)
+    tablefeed.append(table, by_key[1])
+    shutil.rmtree(table / names.LOG_DIR / names.state_dir(2))
+
+    tablefeed.append(table, by_key[2])
+
+    made = log_of(table).state(Version(3))
+    assert made is not None
+    named = {ref for files in log_of(table).live_in(made) for ref in files["doc_mapping_ref"].to_pylist()}
+    assert len(named) == 3
+    assert made.registry.keys() == named
 
 
 NEWER = b'{"protocol":{"minReaderVersion":4,"minWriterVersion":9}}\n'

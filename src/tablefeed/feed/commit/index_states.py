@@ -19,11 +19,11 @@ import pyarrow as pa
 from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
 from tablefeed.feed.commit import index_attempts
 from tablefeed.feed.commit.own_log import all_in_log_of
-from tablefeed.feed.snapshot.index_log import IndexTablesLog
+from tablefeed.feed.snapshot.index_log import IndexTablesLog, doc_mappings_of
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
 from tablefeed.indextables import names
-from tablefeed.indextables.log import last_checkpoint, protocol, schema_registry
+from tablefeed.indextables.log import last_checkpoint, protocol
 from tablefeed.indextables.log.avro_state import State
 from tablefeed.indextables.log.last_checkpoint import Hint
 from tablefeed.indextables.log.next_state import NextState, StateShape, StateUpdate, hint_of, next_state
@@ -136,7 +136,7 @@ def _update(after: Snapshot, *, created_ms: int, added: Sequence[AddFile] = (), 
         created_ms=created_ms,
         added=added,
         replaces_all=replaces,
-        registry=schema_registry.registry_of_configuration(after.metadata.configuration),
+        registry=doc_mappings_of(after),
         protocol_version=after.protocol.min_writer_version,
         metadata=after.metadata,
     )

@@ -227,9 +227,8 @@ class IndexTablesLog(TablePlace):
 
         `head` is the commit's file. It is not read back: the commit has succeeded even if the store fails now.
         """
-        known = before.doc_mappings if isinstance(before, IndexSnapshot) else {}
         facts = fold(before.facts, [entry])
-        mappings = {**known, **doc_mappings}
+        mappings = {**doc_mappings_of(before), **doc_mappings}
         return self._snapshot(entry.version, facts, mappings, unreadable=before.unreadable, head=head)
 
     @naming_its_table
@@ -378,6 +377,11 @@ class IndexTablesLog(TablePlace):
         turns = ([columns.of_commit(reader.commit(file))] for file in reversed(source.before.commits))
         there = live_files(reader.base_files(reader.listed(), base), turns)
         return replay.state_commit(after, reader.live_in(after), before=there, file_count_before=None, url=self.url)
+
+
+def doc_mappings_of(snapshot: Snapshot) -> Mapping[str, str]:
+    """Gives the doc mappings of an IndexTables table by their hashes."""
+    return snapshot.doc_mappings if isinstance(snapshot, IndexSnapshot) else {}
 
 
 def _base_name(found: tuple[plans.Log, plans.Segment], error: Damage) -> frozenset[str]:  # noqa: ARG001 - as NextBest
