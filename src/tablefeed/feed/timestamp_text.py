@@ -5,7 +5,7 @@ This module only reads texts. The caller decides which instant a timestamp witho
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from tablefeed.model import spark_texts
@@ -28,6 +28,12 @@ def read_timestamp(text: str) -> datetime | None:
     except ValueError:
         return None
     return read
+
+
+def is_whole_millisecond(value: str | datetime | date | None) -> bool:
+    """Says whether `value`, a timestamp or its text, has no part of a millisecond."""
+    read = read_timestamp(value) if isinstance(value, str) else value
+    return not isinstance(read, datetime) or read.microsecond % 1000 == 0
 
 
 def in_zone(text: str, zone: tzinfo) -> str | datetime:

@@ -163,6 +163,7 @@ def test_times_are_those_of_commits_whatever_else_is_in_the_log(hourly: Path) ->
         (Bound(timestamp=clock("02:00"), inclusive=False), Bound(timestamp=clock("02:00"), inclusive=False), []),
         (Bound(timestamp=clock("00:59:59.999"), inclusive=False), Bound(version=2), [1, 2]),
         (Bound(version=2), Bound(timestamp=clock("03:00:00.001"), inclusive=False), [2, 3]),
+        (Bound(version=2), Bound(timestamp=clock("03:00:00.0001"), inclusive=False), [2, 3]),
     ],
     ids=str,
 )

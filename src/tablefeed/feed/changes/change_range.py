@@ -14,6 +14,7 @@ from tablefeed.feed.arguments import Bound, whole_number
 from tablefeed.feed.snapshot.bounds import check_available
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.snapshot.timeline import Timeline, parse_timestamp
+from tablefeed.feed.timestamp_text import is_whole_millisecond
 from tablefeed.log.segment import earliest_reproducible, earliest_version
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -67,7 +68,8 @@ def _versions(
     if since_ms is not None:
         first = timeline.first_at_or_after(since_ms if start.inclusive else since_ms + 1)
     if until_ms is not None:
-        last = timeline.last_at_or_before(until_ms if end.inclusive else until_ms - 1)
+        includes_ms = end.inclusive or not is_whole_millisecond(end.timestamp)  # commit times have no smaller unit
+        last = timeline.last_at_or_before(until_ms if includes_ms else until_ms - 1)
     if since_ms is not None and until_ms is not None and until_ms < since_ms:
         raise _inverted(end, first or 0)
     return first, last

@@ -13,7 +13,7 @@ from tablefeed.errors import IllegalOptionError, LogError, TableError, VersionNo
 from tablefeed.feed.arguments import Bound
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.snapshot.timeline import Timeline, parse_timestamp
-from tablefeed.feed.timestamp_text import read_timestamp
+from tablefeed.feed.timestamp_text import is_whole_millisecond, read_timestamp
 from tablefeed.model.actions import Version
 from tablefeed.model.logfile import LogFileKind
 
@@ -144,9 +144,7 @@ def _timeline(newest: Snapshot) -> Timeline:
 def _last_millisecond(end: Bound) -> int:
     """The last whole millisecond within `end`: commit times have no smaller unit."""
     until_ms = _moment(end, option="endingTimestamp")
-    read = read_timestamp(str(end.timestamp))
-    is_whole = read is None or read.microsecond % 1000 == 0
-    return until_ms if end.inclusive or not is_whole else until_ms - 1
+    return until_ms if end.inclusive or not is_whole_millisecond(end.timestamp) else until_ms - 1
 
 
 def _moment(bound: Bound, *, option: str) -> int:
