@@ -196,6 +196,17 @@ def test_a_block_that_unpacks_to_a_multiple_that_no_records_have_is_damage_and_n
         entries(head + _long(2) + _long(len(packed)) + packed + SYNC, 2)
 
 
+def test_no_memory_is_kept_for_a_block_that_cannot_be_unpacked() -> None:
+    packed = _packed(bytes(1_000_000), "zstandard") + b"no frame"
+    data = _as_codec("zstandard")
+    head = data[: data.index(SYNC) + len(SYNC)]
+
+    with at_most(32 << 20):
+        for _ in range(100):
+            with pytest.raises(CorruptLogError, match="cannot be decompressed"):
+                entries(head + _long(2) + _long(len(packed)) + packed + SYNC, 2)
+
+
 def test_a_block_that_ends_with_the_mark_of_another_file_is_damage() -> None:
     data = manifest("m", [add("a")])[1]
 

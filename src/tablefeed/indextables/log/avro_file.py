@@ -181,7 +181,8 @@ _ALWAYS_UNPACKED_BYTES = 1 << 20
 def _zstandard(packed: bytes) -> bytes:
     most = max(_MOST_EXPANSION * len(packed), _ALWAYS_UNPACKED_BYTES)
     with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-        text = bytes(stream.read(most + 1))
+        # Not `read`, which does not free its memory where it fails.
+        text: bytes = stream.read_buffer(most + 1).to_pybytes()
     if len(text) > most:
         raise _BadFileError(f"a block of {len(packed)} bytes has more than {most} bytes of records")
     return text
