@@ -79,10 +79,14 @@ def encode_last_checkpoint(written: WrittenCheckpoint) -> bytes:
 
 
 def checksum_text(values: Mapping[str, Any]) -> str:
-    """The canonical form of a parsed file ("JSON checksum"): `path=value` of all but `checksum`, sorted by path."""
-    leaves: list[tuple[str, str]] = []
-    _add_leaves(leaves, {name: value for name, value in values.items() if name != _CHECKSUM}, "")
-    return ",".join(f"{path}={value}" for path, value in sorted(leaves))
+    """The canonical form of a parsed file ("JSON checksum"): `path=value` of all but `checksum`, sorted by path.
+
+    Raises ValueError where the paths together are too long: those of nested and long names are the names again and
+    again.
+    """
+    leaves = _Leaves()
+    leaves.add({name: value for name, value in values.items() if name != _CHECKSUM}, "")
+    return ",".join(f"{path}={value}" for path, value in sorted(leaves.found))
 
 
 _CHECKSUM = "checksum"
@@ -103,22 +107,35 @@ class _Number(str):
     __slots__ = ()
 
 
-def _add_leaves(leaves: list[tuple[str, str]], value: Any, path: str) -> None:
-    # Fills a list: a schema has thousands of leaves, and nested generators are slow.
-    before = f"{path}+" if path else ""
-    match value:
-        case dict():
-            for name, member in value.items():
-                _add_leaves(leaves, member, f"{before}{_quoted(name)}")
-        case list():
-            for index, element in enumerate(value):
-                _add_leaves(leaves, element, f"{before}{index}")
-        case _Number():
-            leaves.append((path, str(value)))
-        case str():
-            leaves.append((path, _quoted(value)))
-        case _:
-            leaves.append((path, json.dumps(value)))
+_MOST_PATH_CHARACTERS = 4 << 20
+"""Of all paths of a file. Delta-Spark leaves a schema of more than 20,000 characters out, and all else is short."""
+
+
+class _Leaves:
+    """Collects the paths and texts of leaves in a list: a schema has thousands, and nested generators are slow."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, str]] = []
+        self._left = _MOST_PATH_CHARACTERS
+
+    def add(self, value: Any, path: str) -> None:
+        self._left -= len(path)
+        if self._left < 0:
+            raise ValueError("the paths are too long")
+        before = f"{path}+" if path else ""
+        match value:
+            case dict():
+                for name, member in value.items():
+                    self.add(member, f"{before}{_quoted(name)}")
+            case list():
+                for index, element in enumerate(value):
+                    self.add(element, f"{before}{index}")
+            case _Number():
+                self.found.append((path, str(value)))
+            case str():
+                self.found.append((path, _quoted(value)))
+            case _:
+                self.found.append((path, json.dumps(value)))
 
 
 @functools.lru_cache(maxsize=1024)  # each checkpoint repeats the same few names
