@@ -145,6 +145,22 @@ def test_log_gives_the_commits_newest_first(orders: Path) -> None:
     assert commits[2]["info"]["userMetadata"] == "the first"
 
 
+def test_log_gives_what_json_cannot_hold_as_texts(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    log_file = tmp_path / "_delta_log" / f"{0:020d}.json"
+    lines = [line for line in log_file.read_text().splitlines() if '"commitInfo"' not in line]
+    deep = "[" * 300 + "]" * 300
+    log_file.write_text("\n".join([*lines, r'{"commitInfo":{"userMetadata":"a\ud800","deep":' + deep + "}}"]))
+
+    (commit,) = run("log", tmp_path, "--json").records
+
+    assert commit["info"]["userMetadata"] == r"a\ud800"
+    inner = commit["info"]["deep"]
+    while isinstance(inner, list):
+        (inner,) = inner
+    assert inner == "a value that nests too deep to be shown"
+
+
 @pytest.mark.parametrize(
     ("asked", "versions"),
     [("1..3", [3, 2]), ("..1", [1, 0]), ("2..", [3]), ("2", [2]), ("0..0", []), ("..", [3, 2, 1, 0])],

@@ -5,6 +5,7 @@ Where the package has a second way to the same answer, or a writer for what it r
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
 import zlib
@@ -62,8 +63,10 @@ def commit(data: bytes) -> None:
         raise found
     assert not isinstance(by_columns, CorruptLogError), by_columns
     facts, batches = by_columns
-    assert facts == replace(found, files=())
-    assert codec.decode_facts(data, **where) == facts
+    for of_facts in (facts, codec.decode_facts(data, **where)):
+        assert replace(of_facts, info=None) == replace(found, files=(), info=None)
+        with contextlib.suppress(RecursionError):  # Python cannot compare what nests as deep as orjson can read
+            assert of_facts.info == found.info
     files = [file for batch in (*rows.full(), *batches) for file in columns.to_add_files(batch)]
     assert sorted(map(repr, files)) == sorted(repr(file) for file in found.files if isinstance(file, AddFile))
     kept = replace(found, info=None)

@@ -45,6 +45,18 @@ def test_a_field_of_another_type_is_null(session: SparkSession, tmp_path: Path) 
     assert row.operationParameters == {"mode": '["a"]'}
 
 
+def test_a_parameter_that_nests_deeper_than_json_can_be_written_says_so(session: SparkSession, tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1]}))
+    (commit,) = (tmp_path / "_delta_log").glob("*0.json")
+    lines = [line for line in commit.read_text().splitlines() if not line.startswith('{"commitInfo"')]
+    deep = '{"commitInfo":{"operationParameters":{"mode":' + "[" * 1000 + "]" * 1000 + "}}}"
+    commit.write_text("\n".join([*lines, deep]))
+
+    (row,) = history(session, str(tmp_path)).collect()
+
+    assert "nests too deep" in row.operationParameters["mode"]
+
+
 def test_a_text_that_is_not_unicode_is_null(session: SparkSession, tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"id": [1]}))
     (commit,) = (tmp_path / "_delta_log").glob("*0.json")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tablefeed.feed.api.table import open_table
+from tablefeed.wording.words import json_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,4 +78,6 @@ def _is_unicode(text: str) -> bool:
 
 
 def _texts(values: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in values.items()]
+    return [
+        (name, value if isinstance(value, str) else json.dumps(json_value(value))) for name, value in values.items()
+    ]

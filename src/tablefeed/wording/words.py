@@ -56,20 +56,28 @@ def seconds(number: float) -> str:
     return " ".join(parts[:2])
 
 
-def json_value(value: object) -> Any:  # Any: JSON
-    """Gives `value` as JSON can hold it. Decimals and floats that are no number are texts, bytes are base64."""
+def json_value(value: object, *, levels: int = 200) -> Any:  # Any: JSON
+    """Gives `value` as JSON can hold it. Decimals and floats that are no number are texts, bytes are base64.
+
+    Half of a surrogate pair is written as its escape. What is nested deeper than `levels` is a text that says so:
+    writers of JSON have limits, orjson that of 254 levels.
+    """
     match value:
         case float() if not math.isfinite(value):
             return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        case str() if not value.isascii():
+            return value.encode(errors="backslashreplace").decode()
         case Decimal():
             return str(value)
         case bytes():
             return base64.b64encode(value).decode()
         case datetime():
             return value.isoformat()
+        case Mapping() | list() | tuple() | set() | frozenset() if not levels:
+            return "a value that nests too deep to be shown"
         case Mapping():
-            return {json_value(key): json_value(each) for key, each in value.items()}
+            return {json_value(key): json_value(each, levels=levels - 1) for key, each in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [json_value(each) for each in value]
+            return [json_value(each, levels=levels - 1) for each in value]
         case _:
             return value
