@@ -173,6 +173,14 @@ def test_18_19_nulls_are_ignored_where_asked_also_between_batches(tmp_path: Path
     assert rows(url) == [(1, "a", "b")]
 
 
+@pytest.mark.parametrize(("ignored", "left"), [(False, None), (True, "a")])
+def test_a_column_that_is_all_null_needs_no_type(tmp_path: Path, ignored: bool, left: str | None) -> None:  # noqa: FBT001
+    url = a_target(tmp_path)
+    for given in (events((1, "a", 1, "u")), pa.Table.from_pylist([{"id": 1, "v": None, "ts": 2, "op": "u"}])):
+        apply(url, changes=given, ignore_null_updates=ignored)
+    assert rows(url) == [(1, left, 2)]
+
+
 @pytest.mark.parametrize(
     "changed",
     [{"sequence_by": "id"}, {"ignore_null_updates": True}, {"keys": ["id", "v"]}],

@@ -349,6 +349,14 @@ def test_an_image_that_is_null_in_all_events_needs_no_type(tmp_path: Path) -> No
     assert rows(url) == [(2, "a")]
 
 
+def test_values_that_are_null_in_all_events_need_no_type_and_a_delete_needs_only_its_key(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    unknown = {**GOOD, "id": 2, "v": None}
+    for event in (change("c", 1, after=GOOD), change("c", 2, after=unknown), change("d", 3, before={"id": 1})):
+        debezium(url, pa.Table.from_pylist([event]))
+    assert rows(url) == [(2, None)]
+
+
 @pytest.mark.parametrize(
     ("older", "newer"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,6 +51,15 @@ def gather(parts: Sequence[pa.ChunkedArray], at: pa.Array) -> pa.ChunkedArray:
     """Takes values by their index in `parts`, which are counted one after the other; a null index gives a null."""
     greatest = pc.max(at).as_py()
     return (parts[0] if greatest is None or greatest < len(parts[0]) else chained(parts)).take(at)
+
+
+def with_types(columns: Mapping[str, pa.ChunkedArray], wanted: pa.Schema) -> dict[str, pa.ChunkedArray]:
+    """Gives a column that has no type, because all in it is null, the type of the wanted column of its name."""
+    kinds = {column.name.lower(): column.type for column in wanted}
+    return {
+        name: nulls(len(column), kinds.get(name.lower(), column.type)) if pa.types.is_null(column.type) else column
+        for name, column in columns.items()
+    }
 
 
 def chained(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:

@@ -21,7 +21,7 @@ from tablefeed.delta import names
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import TABLE, InvalidEventsError, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.rows.asking import Asking
-from tablefeed.feed.rows.columns import LONG, flat, gather, is_true, nulls
+from tablefeed.feed.rows.columns import LONG, flat, gather, is_true, nulls, with_types
 from tablefeed.feed.rows.debezium_values import UNAVAILABLE_TEXTS, Declared, Read, reader, unavailable
 from tablefeed.feed.rows.folding import ABSENT, END_AT, START_AT
 from tablefeed.model.schema import Struct
@@ -56,7 +56,8 @@ class _Changes:
 def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Table, Asking]:
     """See `envelopes.unwrapped`."""
     beside, envelope = _envelope(changes)
-    found = _of_json(changes, asked, _wanted(asked, target)) if envelope is None else _of_columns(envelope)
+    wanted = _wanted(asked, target)
+    found = _of_json(changes, asked, wanted) if envelope is None else _of_columns(envelope, wanted)
     other = [op for op in found.op if op not in _OPS]
     if other:
         raise _refused(f"op is {shown(other[0])} in an event, which changes no row. Filter such events.")
@@ -167,9 +168,9 @@ def _envelope(changes: pa.Table) -> tuple[pa.Table, dict[str, pa.ChunkedArray] |
 # --- columns --------------------------------------------------------------------------------------------------------
 
 
-def _of_columns(envelope: Mapping[str, pa.ChunkedArray]) -> _Changes:
+def _of_columns(envelope: Mapping[str, pa.ChunkedArray], wanted: pa.Schema) -> _Changes:
     after, count = envelope["after"], len(envelope["op"])
-    before = envelope.get("before", nulls(count, after.type))
+    has_rows, before = not pa.types.is_null(after.type), envelope.get("before", nulls(count, after.type))
     # A column in which all is null may have no type.
     before, after = (
         nulls(count, other.type) if pa.types.is_null(each.type) else each
@@ -181,7 +182,11 @@ def _of_columns(envelope: Mapping[str, pa.ChunkedArray]) -> _Changes:
                 f"The column {name} of the changes for {TABLE} is {image.type}, and must be a struct. Decode it."
             )
     said = {name: envelope.get(name, nulls(count)).to_pylist() for name in _SAID}
-    return _Changes(_members(before), _members(after), said)
+    old, new = (with_types(_members(image), wanted) for image in (before, after))
+    if not has_rows:  # of deletes only, which may have the key alone: then the other columns are the table's
+        have = {name.lower() for name in new}
+        new |= {column.name: nulls(count, column.type) for column in wanted if column.name.lower() not in have}
+    return _Changes(old, new, said)
 
 
 def _cast(old: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedArray:

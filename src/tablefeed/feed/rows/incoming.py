@@ -17,7 +17,7 @@ from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
 from tablefeed.errors import TABLE, ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.rows.apply import Batch, check
 from tablefeed.feed.rows.asking import Asking
-from tablefeed.feed.rows.columns import first, member, struct_of
+from tablefeed.feed.rows.columns import first, member, struct_of, with_types
 from tablefeed.feed.rows.envelopes import unwrapped
 from tablefeed.feed.rows.expressions import converted, held, in_plain_types
 from tablefeed.feed.rows.folding import ABSENT, END_AT, KIND, SEQUENCE, START_AT, Folding, Kind, chosen_columns
@@ -36,6 +36,8 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     not fit the table and for keys that it would round, InvalidRowsError for a value that does not; else as `unwrapped`.
     """
     changes, asked = unwrapped(changes, asked, target)
+    typed = with_types({name: changes[name] for name in changes.column_names}, to_arrow(target))
+    changes = changes.cast(pa.schema([each.with_type(typed[each.name].type) for each in changes.schema]))
     source = from_arrow(changes.schema)
     spelled = {field.name.lower(): field.name for field in source}
     marked = _marked(source, changes.schema)
