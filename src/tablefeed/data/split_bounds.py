@@ -7,8 +7,8 @@ greatest value is replaced by the next one, so that the bound is above all texts
 
 IndexTables from 0.5.5 on compares two texts as numbers if both look like numbers. So a bound of a column of texts never
 looks like a number. IndexTables reads the bound of a timestamp up to `_FIRST_MICROS` as milliseconds or seconds. So a
-column with such a bound gets no bounds. It compares a 32-bit float of a filter as the double that Java's text of it is,
-which may lie on either side of the float, so the bounds of floats are wider than such a text can be.
+column with such a bound gets no bounds. IndexTables takes a 32-bit float of a filter as the double of its text, such as
+0.1. This double may be less or more than the float. So the bounds of floats enclose it.
 """
 
 from __future__ import annotations

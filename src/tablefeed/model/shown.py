@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tablefeed.wording.words import TOO_DEEP
+
 
 def shown(value: object, *, most: int = 60) -> str:
     """The first `most` characters of the value's `repr`.
@@ -11,4 +13,4 @@ def shown(value: object, *, most: int = 60) -> str:
     try:
         return repr(value)[:most]
     except RecursionError:
-        return "a value that nests too deep to be shown"
+        return TOO_DEEP

@@ -56,6 +56,9 @@ def seconds(number: float) -> str:
     return " ".join(parts[:2])
 
 
+TOO_DEEP = "a value that nests too deep to be shown"
+
+
 def json_value(value: object, *, levels: int = 200) -> Any:  # Any: JSON
     """Gives `value` as JSON can hold it. Decimals and floats that are no number are texts, bytes are base64.
 
@@ -74,7 +77,7 @@ def json_value(value: object, *, levels: int = 200) -> Any:  # Any: JSON
         case datetime():
             return value.isoformat()
         case Mapping() | list() | tuple() | set() | frozenset() if not levels:
-            return "a value that nests too deep to be shown"
+            return TOO_DEEP
         case Mapping():
             return {json_value(key): json_value(each, levels=levels - 1) for key, each in value.items()}
         case list() | tuple() | set() | frozenset():

@@ -81,8 +81,7 @@ def encode_last_checkpoint(written: WrittenCheckpoint) -> bytes:
 def checksum_text(values: Mapping[str, Any]) -> str:
     """The canonical form of a parsed file ("JSON checksum"): `path=value` of all but `checksum`, sorted by path.
 
-    Raises ValueError where the paths together are too long: those of nested and long names are the names again and
-    again.
+    Raises ValueError where the paths together are too long: a path repeats the names of all that is above its value.
     """
     leaves = _Leaves()
     leaves.add({name: value for name, value in values.items() if name != _CHECKSUM}, "")

@@ -170,7 +170,8 @@ def _envelope(changes: pa.Table) -> tuple[pa.Table, dict[str, pa.ChunkedArray] |
 
 def _of_columns(envelope: Mapping[str, pa.ChunkedArray], wanted: pa.Schema) -> _Changes:
     after, count = envelope["after"], len(envelope["op"])
-    has_rows, before = not pa.types.is_null(after.type), envelope.get("before", nulls(count, after.type))
+    before = envelope.get("before", nulls(count, after.type))
+    has_rows = not pa.types.is_null(after.type)
     # A column in which all is null may have no type.
     before, after = (
         nulls(count, other.type) if pa.types.is_null(each.type) else each

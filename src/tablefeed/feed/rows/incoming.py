@@ -37,7 +37,8 @@ def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns
     """
     changes, asked = unwrapped(changes, asked, target)
     typed = with_types({name: changes[name] for name in changes.column_names}, to_arrow(target))
-    changes = changes.cast(pa.schema([each.with_type(typed[each.name].type) for each in changes.schema]))
+    kinds = pa.schema([each.with_type(typed[each.name].type) for each in changes.schema])
+    changes = pa.Table.from_arrays([*typed.values()], schema=kinds)
     source = from_arrow(changes.schema)
     spelled = {field.name.lower(): field.name for field in source}
     marked = _marked(source, changes.schema)
