@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from support.logs import LONG_ID, Action, a_source, add, at, delivered, log_of, metadata, protocol, put, remove
@@ -9,6 +11,7 @@ from support.tracking import ADDED, Checkpoint, mapped, passed, reached, schema
 from tablefeed.errors import (
     LogError,
     SchemaLogError,
+    UnsupportedFeatureError,
 )
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
@@ -129,6 +132,24 @@ def test_a_stream_behind_a_barrier_goes_on_with_what_that_brought_though_its_log
     end = source.latest(passed(2), Limits())
 
     assert (end, delivered(source, passed(2), end)) == (at(3), ["b"])
+
+
+def test_a_stream_does_not_go_on_under_a_tracked_protocol_that_is_not_handled_though_the_table_dropped_it(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    fancy = protocol(3, 7, readerFeatures=["fancy"], writerFeatures=["fancy"])
+    put(table, 2, [fancy])
+    put(table, 3, [add("b")])
+    put(table, 4, [protocol(3, 7, readerFeatures=[], writerFeatures=[])])
+    entry = {**query.entries()[0], "deltaCommitVersion": 2, "protocolJson": json.dumps(fancy)}
+    (query.log / "1").write_text(f"v1\n{json.dumps(entry)}")  # by a reader that handles the feature
+    query.ends.append(at(3))
+    query.done += 1
+
+    with pytest.raises(UnsupportedFeatureError, match="fancy"):
+        query.start()
+    assert query.files == [["a"]]
 
 
 def test_a_location_that_is_below_no_checkpoint_is_warned_of(

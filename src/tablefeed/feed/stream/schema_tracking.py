@@ -34,8 +34,9 @@ logger = logging.getLogger(__name__)
 
 
 class SchemaTracking(StreamMetadata):
-    """The metadata that one stream reads with. Raises SchemaLogError, StoreError, and SchemaChangedError when made.
+    """The metadata that one stream reads with. Raises SchemaLogError, StoreError.
 
+    When made, also raises SchemaChangedError, and UnsupportedFeatureError for a tracked protocol that is not handled.
     `begun` is the table as it was when the query began, `analysed` the schema in which its rows are delivered.
     """
 
@@ -142,6 +143,8 @@ class SchemaTracking(StreamMetadata):
         self._checked_begin = version
 
     def _check_goes_on(self, entry: TrackedEntry) -> None:
+        # Another reader may have tracked a feature that it handles, and that the table has dropped since.
+        self._begun.log.check_readable(self._protocol, self.metadata)
         previous = self._log.before(entry)
         if previous is not None:
             check_allowed(
