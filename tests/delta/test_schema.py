@@ -254,6 +254,16 @@ def test_every_layout_of_one_type_is_held_by_that_type(arrow: pa.DataType, held_
     assert from_arrow(pa.schema([("c", arrow)])) == Struct((_column("c", held_by),))
 
 
+class _Unhashable(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
+    """An extension type as pyarrow's documentation writes one: without a hash."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.int64(), "tablefeed.unhashable")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+
 @pytest.mark.parametrize(
     ("arrow", "remedy"),
     [
@@ -265,6 +275,7 @@ def test_every_layout_of_one_type_is_held_by_that_type(arrow: pa.DataType, held_
         (pa.decimal128(5, -2), "Cast it to decimal128"),
         (pa.decimal128(2, 5), "Cast it to decimal128"),
         (pa.uuid(), r"Cast it to fixed_size_binary\[16\]"),
+        (_Unhashable(), "Cast it to int64"),
         (pa.time64("us"), "Cast it to a type"),
         (pa.duration("s"), "Cast it to a type"),
     ],

@@ -145,6 +145,8 @@ def _fields_from_arrow(fields: Iterable[pa.Field], path: Path) -> Struct:
 
 def _from_arrow(kind: pa.DataType, path: Path) -> DataType:
     is_a = pa.types
+    if isinstance(kind, pa.BaseExtensionType):  # before it is looked up: a user's own type need not have a hash
+        raise UnknownTypeError(str(kind), path, remedy=f"Cast it to {kind.storage_type}.")
     if kind in _FROM_ARROW:
         return _FROM_ARROW[kind]
     if is_a.is_timestamp(kind):
@@ -194,8 +196,6 @@ def _decimal_from_arrow(kind: pa.DataType, path: Path) -> DataType:
 def _remedy(found: pa.DataType) -> str:
     if found in _WIDER:
         return f"Cast it to {_WIDER[found]}."
-    if isinstance(found, pa.BaseExtensionType):
-        return f"Cast it to {found.storage_type}."
     if pa.types.is_decimal(found):
         return "Cast it to decimal128 with 0 <= scale <= precision <= 38."
     return ANY_TYPE
