@@ -76,6 +76,20 @@ def test_a_full_disk_behind_stdout_is_an_error_of_one_line(arguments: list[str],
         assert process.wait() == 3
 
 
+@pytest.mark.parametrize("answer", ["--help", "--version"])
+def test_help_and_version_obey_a_full_disk_and_a_closed_pipe_as_commands_do(answer: str) -> None:
+    with Path("/dev/full").open("wb") as full, started(answer, stdout=full) as process:
+        assert process.stderr is not None
+        assert process.stderr.read() == b"Error: The output cannot be written: No space left on device.\n"
+        assert process.wait() == 3
+    unread, end = os.pipe()
+    os.close(unread)
+    with os.fdopen(end, "wb") as closed, started(answer, stdout=closed) as process:
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
 @pytest.mark.parametrize("arguments", [["log"], ["log", "--json"], ["inspect"], ["inspect", "--json"]])
 def test_output_is_utf_8_in_every_locale(arguments: list[str], tmp_path: Path) -> None:
     tablefeed.append(tmp_path, pa.table({"é☃": [1]}), user_metadata="é☃")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from tablefeed.cli.commands import COMMANDS, overview
-from tablefeed.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, NO_SPACE, plain_text, silence_stdout, warnings_shown
+from tablefeed.cli.exits import ERROR, INTERRUPTED, output_failures, plain_text, warnings_shown
 from tablefeed.errors import IllegalOptionError, TablefeedError
 
 _TYPED = "tablefeed.typed"
@@ -98,24 +97,14 @@ class Commands(TyperGroup):
         No error repeats the password in a URL that was typed.
         """
         try:
-            with warnings_shown():
+            with output_failures(), warnings_shown():
                 result = super().invoke(ctx)
-            sys.stdout.flush()
         except TablefeedError as error:
             typer.echo(f"Error: {_safe(plain_text(error, _names_of(error, ctx)), ctx)}", err=True)
             raise typer.Exit(ERROR) from error
         except typer.TyperException as error:  # wrong usage
             error.message = _safe(error.message.replace(_PYDANTICS, ""), ctx)
             raise
-        except BrokenPipeError as error:
-            silence_stdout()
-            raise typer.Exit(BROKEN_PIPE) from error
-        except OSError as error:
-            if error.errno not in NO_SPACE or error.filename is not None:
-                raise
-            silence_stdout()
-            typer.echo(f"Error: The output cannot be written: {error.strerror}.", err=True)
-            raise typer.Exit(ERROR) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(INTERRUPTED) from error
         return result
@@ -131,7 +120,8 @@ def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer's callback
     if wanted:
         from tablefeed._version import __version__
 
-        typer.echo(f"tablefeed {__version__}")
+        with output_failures():
+            typer.echo(f"tablefeed {__version__}")
         raise typer.Exit
 
 

@@ -93,7 +93,24 @@ def warnings_shown() -> Iterator[None]:
         others.removeHandler(silent)
 
 
-def silence_stdout() -> None:
+@contextmanager
+def output_failures() -> Iterator[None]:
+    """Flushes stdout after the block. Ends the program if its reader closed it, or if its disk is full."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        _silence_stdout()
+        raise SystemExit(BROKEN_PIPE) from error
+    except OSError as error:
+        if error.errno not in NO_SPACE or error.filename is not None:
+            raise
+        _silence_stdout()
+        sys.stderr.write(f"Error: The output cannot be written: {error.strerror}.\n")
+        raise SystemExit(ERROR) from error
+
+
+def _silence_stdout() -> None:
     """Lets the interpreter flush what is left to nowhere when it exits: nobody reads it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tablefeed.cli.commands import overview
-from tablefeed.cli.exits import DEFECT, ERROR, INTERRUPTED
+from tablefeed.cli.exits import DEFECT, ERROR, INTERRUPTED, output_failures
 
 _COMPLETION = "_TABLEFEED_COMPLETE"
 """Set where a shell asks for completions, as typer names it."""
@@ -20,7 +20,8 @@ def main() -> None:
     _open_closed_streams()
     _hold_all_characters(sys.stdout)
     if sys.argv[1:] == ["--help"] and _COMPLETION not in os.environ:
-        sys.stdout.write(overview())
+        with output_failures():
+            sys.stdout.write(overview())
         return
     try:
         # Ends the program as Ctrl-C does: what is half-written is deleted.
