@@ -191,6 +191,23 @@ def test_consecutive_changes_without_files_become_one(table: LocalStore, query: 
     assert query.versions() == [1, 2, 4, 6]
 
 
+def test_rows_of_the_version_where_a_stream_begins_are_not_read_without_a_column_that_is_dropped_next(
+    mapped_table: LocalStore, query: Checkpoint
+) -> None:
+    put(mapped_table, 2, [add("b")])
+    put(mapped_table, 3, [mapped(id="c1", name="c2", more="c3")])
+    source = query.source()
+    next(query.batches(source, Limits(files=1)))
+    put(mapped_table, 4, [mapped(id="c1", name="c2")])
+
+    query.evolves()
+
+    assert (query.columns, query.files) == (["id", "name", "more"], [["a"], ["b"]])
+    with pytest.raises(SchemaChangedError, match="more"):
+        query.start()
+    assert query.start(allowed={DROP: 4}) == [[], []]
+
+
 def test_a_change_whose_commit_has_files_is_not_merged_with_the_next(table: LocalStore, query: Checkpoint) -> None:
     query.start()
     put(table, 2, [ADDED, add("b")])

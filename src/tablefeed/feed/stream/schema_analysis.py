@@ -2,6 +2,9 @@
 
 It is that of the newest entry in the log (schema_tracking.py). Where the commits from the entry's version on change
 only metadata, it is the schema after the last of them: no rows are between them, so the stream stops once for all.
+Rows of the version where a stream begins, such as those of its initial snapshot, may still have to be read. So the
+entry for that version is only merged with changes that keep all its columns. Delta-Spark merges it with any, and asks
+for no word of the user.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from tablefeed.errors import SchemaLogError, naming
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry
-from tablefeed.feed.stream.schema_tracking import schema_log_of
+from tablefeed.feed.stream.schema_tracking import can_read, schema_log_of
 from tablefeed.feed.stream.source_options import TrackingOptions
 from tablefeed.model.actions import Commit, Version
 
@@ -26,12 +29,13 @@ def tracked_schema(location: str, *, storage_options: Mapping[str, str], trackin
     errors of opening a table.
     """
     log = open_log(location, storage_options)
-    schema_log = schema_log_of(log, log.load().metadata, tracking)
+    metadata = log.load().metadata
+    schema_log = schema_log_of(log, metadata, tracking)
     entry = schema_log.newest()
     if entry is None:
         return None
     merged = _merged(log, entry.metadata)
-    if merged is not None:
+    if merged is not None and (entry.is_of_barrier or can_read(merged.over(metadata), entry.metadata.over(metadata))):
         with naming(log.url):
             entry = _replaced(schema_log, entry, merged)
     return entry.metadata.schema_string

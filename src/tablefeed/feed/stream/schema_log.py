@@ -32,6 +32,14 @@ class TrackedEntry:
         """The number of the entry that this one follows; -1: it is the first."""
         return self.number - 1 if self.metadata.previous is None else self.metadata.previous
 
+    @property
+    def is_of_barrier(self) -> bool:
+        """Whether everything before its version was delivered when it was written.
+
+        False for the first entry, and for one that replaced another: both may be of the version where a stream begins.
+        """
+        return self.number > 0 and self.metadata.previous is None
+
 
 class SchemaLog:
     """The log in `directory` of `store`, for one stream of the table with `table_id`.

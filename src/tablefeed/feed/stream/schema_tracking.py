@@ -25,7 +25,7 @@ from tablefeed.feed.stream.schema_log import SchemaLog, TrackedEntry, source_pat
 from tablefeed.feed.stream.schema_unblock import check_allowed
 from tablefeed.feed.stream.source_options import TrackingOptions
 from tablefeed.feed.stream.stream_metadata import REMEDY, StreamMetadata
-from tablefeed.log.compatibility import can_read
+from tablefeed.log import compatibility
 from tablefeed.model.actions import Commit, Metadata, Protocol, Version
 from tablefeed.model.schema import Field, Struct, rebuilt
 from tablefeed.store import open_store
@@ -99,7 +99,7 @@ class SchemaTracking(StreamMetadata):
             if commit.metadata is not None:
                 metadata = commit.metadata
                 seen.append(metadata)
-        if not all(self._can_read(metadata, older) for older in seen):
+        if not all(can_read(metadata, older) for older in seen):
             raise self._not_one(held_at, last)
         self._note(last, metadata, protocol)
 
@@ -217,11 +217,6 @@ class SchemaTracking(StreamMetadata):
             version=version,
         )
 
-    def _can_read(self, newest: Metadata, older: Metadata) -> bool:
-        ours, theirs = mapped_schema(newest), mapped_schema(older)
-        fits = can_read(ours.schema, theirs.schema) and newest.partition_columns == older.partition_columns
-        return fits and not has_mapping_change(older=theirs, newer=ours)
-
     def _not_one(self, first: Version, last: Version) -> SchemaLogError:
         return SchemaLogError(
             f"A batch of this stream was planned before its metadata was tracked. {self._url} changed within that "
@@ -230,6 +225,13 @@ class SchemaTracking(StreamMetadata):
             url=self._log.url,
             error_class="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
         )
+
+
+def can_read(newest: Metadata, older: Metadata) -> bool:
+    """Says whether all rows written under `older`, with all their columns, can be read with `newest`."""
+    ours, theirs = mapped_schema(newest), mapped_schema(older)
+    fits = compatibility.can_read(ours.schema, theirs.schema) and newest.partition_columns == older.partition_columns
+    return fits and not has_mapping_change(older=theirs, newer=ours)
 
 
 def schema_log_of(log: TableLog, metadata: Metadata, options: TrackingOptions) -> SchemaLog:
