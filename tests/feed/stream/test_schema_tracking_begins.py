@@ -6,15 +6,30 @@ import json
 
 import pytest
 
-from support.logs import LONG_ID, Action, a_source, add, at, delivered, log_of, metadata, protocol, put, remove
+from support.logs import (
+    LONG_ID,
+    Action,
+    a_source,
+    add,
+    at,
+    commit_path,
+    delivered,
+    log_of,
+    metadata,
+    protocol,
+    put,
+    remove,
+)
 from support.tracking import ADDED, Checkpoint, mapped, passed, reached, schema
 from tablefeed.errors import (
     LogError,
     SchemaLogError,
     UnsupportedFeatureError,
 )
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
+from tablefeed.model.offset import Offset
 from tablefeed.store import LocalStore
 
 
@@ -94,6 +109,37 @@ def test_a_stream_that_is_tracked_later_in_its_life_begins_with_what_it_has_read
     query.evolves()
 
     assert query.start() == [[], ["b"]]
+
+
+@pytest.mark.parametrize("start", [at(3), at(3, 1)], ids=["between commits", "within one"])
+def test_a_stream_that_ran_untracked_over_a_change_reads_on_with_that_when_it_is_tracked_again(
+    table: LocalStore, query: Checkpoint, start: Offset
+) -> None:
+    query.start()
+    put(table, 2, [ADDED, add("b")])
+    put(table, 3, [add("c"), add("d")])
+    query.ends.append(start)  # without the option, a restart was enough to read the added column
+    query.done += 1
+
+    query.evolves()
+
+    assert query.versions() == [1, 2]
+    assert query.start() == [["c", "d"][start.file_index :]]
+    assert query.columns == ["id", "more"]
+
+
+def test_a_stream_whose_last_version_is_gone_from_the_log_reads_on_with_what_is_tracked(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    query.start()
+    put(table, 2, [add("b")])
+    query.start()
+    put(table, 3, [add("c")])
+    write_checkpoint(log_of(table).load())
+    for version in range(3):
+        table.delete(commit_path(version))
+
+    assert query.start() == [["c"]]
 
 
 def test_a_batch_that_was_planned_before_the_stream_was_tracked_is_read_with_what_its_last_commit_left(

@@ -17,7 +17,7 @@ from tablefeed.delta import names
 from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_schema
 from tablefeed.delta.schema.schema_string import format_schema, schema_of
 from tablefeed.delta.tracked import TrackedMetadata
-from tablefeed.errors import MetadataEvolvedError, SchemaChangedError, SchemaLogError
+from tablefeed.errors import LogError, MetadataEvolvedError, SchemaChangedError, SchemaLogError
 from tablefeed.feed.snapshot.same_table import refuse_other
 from tablefeed.feed.snapshot.table_files import for_store
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
@@ -45,7 +45,7 @@ class SchemaTracking(StreamMetadata):
         self._url = begun.log.url
         self._log = schema_log_of(begun.log, begun.metadata, options)
         self._entry = self._log.newest()
-        self._checked_begin: Version | None = None
+        self._has_begun = False
         if self._entry is not None:
             self._check_goes_on(self._entry)
 
@@ -66,17 +66,21 @@ class SchemaTracking(StreamMetadata):
         """See `StreamMetadata`."""
         return replace(self._begun, metadata=self.metadata)
 
-    def begin(self, held_at: Version, begins_at: Version, *, is_first: bool) -> None:  # noqa: ARG002 - not needed
+    def begin(self, held_at: Version, begins_at: Version, *, is_first: bool) -> None:
         """See `StreamMetadata`. Writes the first entry, the metadata at `held_at`, where the log is empty.
 
         Raises MetadataEvolvedError where that entry, or the metadata with which the stream begins, is not what the
-        query reads with: the log may be that of an earlier query.
+        query reads with: the log may be that of an earlier query, or older than what this query has read.
         """
         if self._entry is None:
             at = self._at(held_at)
             self._note(at.version, at.metadata, at.protocol)
-        elif is_first:
-            self._begin_anew(self._entry, held_at)
+        elif not self._has_begun:
+            self._has_begun = True  # from here on, each change is met as a commit
+            if is_first:
+                self._begin_anew(self._entry, held_at)
+            else:
+                self._catch_up(self._entry, Version(begins_at - 1))
 
     def begin_batch(
         self, held_at: Version, begins_at: Version, last: Version, commits: Iterable[Commit], *, is_first: bool
@@ -134,13 +138,24 @@ class SchemaTracking(StreamMetadata):
             raise self._evolved(self._log.add(entry, after=self._entry))
 
     def _begin_anew(self, tracked: TrackedEntry, version: Version) -> None:
-        if self._checked_begin == version or self._covers(version):
-            return
-        at = self._at(version)
-        if self._differs(at.metadata, at.protocol):
+        at = None if self._covers(version) else self._at(version)
+        if at is not None and self._differs(at.metadata, at.protocol):
             # This query has delivered no row under the entry that this one replaces.
             raise self._evolved(self._log.replace(tracked, self._successor(at.version, at.metadata, at.protocol)))
-        self._checked_begin = version
+
+    def _catch_up(self, tracked: TrackedEntry, version: Version) -> None:
+        """Tracks the metadata of `version`, the last that is read in full, where it changed while nothing tracked it.
+
+        The query may have run without the option for a while.
+        """
+        if self._covers(version):
+            return
+        try:
+            at = self._at(version)
+        except LogError:
+            return  # it was cleaned up
+        if self._differs(at.metadata, at.protocol):
+            raise self._evolved(self._log.add(self._successor(at.version, at.metadata, at.protocol), after=tracked))
 
     def _check_goes_on(self, entry: TrackedEntry) -> None:
         # Another reader may have tracked a feature that it handles, and that the table has dropped since.
