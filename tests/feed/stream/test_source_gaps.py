@@ -15,7 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import tablefeed
 from support.clocks import Clock
-from support.logs import Action, a_log, a_source, add, at, commit_path, delivered, metadata, protocol, put
+from support.logs import Action, a_log, a_source, add, at, commit_path, delivered, info, metadata, protocol, put
+from support.tracking import mapped
 from tablefeed.errors import CorruptLogError, LogError, LogGapError, SchemaChangedError
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import TableLog
@@ -24,6 +25,7 @@ from tablefeed.feed.stream.source import StreamSource
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.log.plan import Limits
+from tablefeed.model.actions import Version
 from tablefeed.model.offset import Offset
 
 
@@ -324,6 +326,46 @@ def test_a_stream_whose_next_commits_were_cleaned_up_is_told_so(tmp_path: Path) 
 
     assert (caught.value.expected, caught.value.found) == (2, 4)
     assert caught.value.error_class == "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
+
+
+def of_mapped_columns_cleaned_up_to_3(*, dropped: bool) -> TableLog:
+    """Its checkpoint is of version 4. Where `dropped`, version 2 dropped a column."""
+    then, now = mapped(id="c1", name="c2"), mapped(id="c1")
+    log = a_log(
+        v0=[protocol(2, 5), then if dropped else now],
+        v1=[add("a")],
+        v2=[now if dropped else info()],
+        v3=[add("c")],
+        v4=[add("d")],
+        v5=[add("e")],
+    )
+    write_checkpoint(log.load(Version(4)))
+    lose(log, 0, 1, 2, 3)
+    return log
+
+
+def test_a_stream_of_mapped_columns_whose_next_commits_were_cleaned_up_is_told_so() -> None:
+    source = a_source(of_mapped_columns_cleaned_up_to_3(dropped=False))
+
+    with pytest.raises(LogGapError, match=r"DELTA_MISSING_FILES_UNEXPECTED_VERSION.*failOnDataLoss=false"):
+        source.latest(at(2), Limits())
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_and_goes_on_behind_them_where_data_may_be_lost(*, dropped: bool) -> None:
+    """Which columns were dropped in the hole is no matter: no row from before that is read."""
+    source = a_source(of_mapped_columns_cleaned_up_to_3(dropped=dropped), fail_on_data_loss=False)
+
+    assert delivered(source, at(2), source.latest(at(2), Limits())) == ["d", "e"]
+
+
+def test_but_not_where_columns_were_dropped_behind_the_hole() -> None:
+    log = of_mapped_columns_cleaned_up_to_3(dropped=False)
+    put(log.store, 6, [mapped(id="c9")])
+    source = a_source(log, fail_on_data_loss=False)
+
+    with pytest.raises(SchemaChangedError, match="renamed or dropped"):
+        source.latest(at(2), Limits())
 
 
 def test_commits_that_are_cleaned_up_behind_a_stream_do_not_stop_it(tmp_path: Path) -> None:

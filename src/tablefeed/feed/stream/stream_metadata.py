@@ -99,7 +99,8 @@ class FixedMetadata(StreamMetadata):
                 continue
             break
         else:
-            if is_mapped(begun.metadata):
+            # A missing commit is a hole: an error, or else the first commit after it is checked (`check_behind_hole`).
+            if is_mapped(begun.metadata) and begun.log.head(begins_at) is not None:
                 raise self._unknown_names(begins_at)
             held = begun.metadata  # that version was cleaned up; the commits that are read have all later changes
         try:
