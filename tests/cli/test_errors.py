@@ -35,6 +35,10 @@ from support.command_line import run
         (["cat", "{t}", "--format", "xml"], 2, "Error: Invalid value for '--format': 'xml' is not one of 'table',"),
         (["cat", "{t}", "-o", "rows"], 2, "Error: Invalid value for --output: give --format"),
         (["cat", "{t}", "-o", "{none}/rows.csv"], 2, "Error: Invalid value for --output: cannot write "),
+        (["cat", "{t}", "-o", "{text}/rows.csv"], 2, "Error: Invalid value for --output: cannot write {text}/"),
+        (["cat", "{t}", "-o", "{none}" + "x" * 300 + ".csv"], 2, "Error: Invalid value for --output: cannot write "),
+        (["cat", "{t}", "-o", "{loop}.csv"], 2, "Error: Invalid value for --output: cannot write {loop}.csv: Too many"),
+        (["report", "{t}", "-o", "{text}/page"], 2, "Error: Invalid value for --output: cannot write {text}/page: Not"),
         (["cat", "{t}", "--storage-option", "key"], 2, "Error: Invalid value for --storage-option: must be NAME=VALUE"),
         (["cat"], 2, "Error: Missing argument"),
         (["catt", "{t}"], 2, "Error: No such command 'catt'. Did you mean 'cat'?"),
@@ -112,7 +116,9 @@ from support.command_line import run
 def test_a_mistake_is_one_line_and_a_code(
     arguments: list[str], code: int, line: str, orders: Path, tmp_path: Path
 ) -> None:
-    places = {"t": str(orders), "none": str(tmp_path / "none")}
+    places = {name: str(tmp_path / name) for name in ("none", "text", "loop")} | {"t": str(orders)}
+    (tmp_path / "text").touch()
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
 
     done = run(*(argument.format(**places) for argument in arguments))
 

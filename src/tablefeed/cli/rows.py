@@ -6,6 +6,7 @@ A file appears under its name when it is complete. Rows are streamed: memory hol
 from __future__ import annotations
 
 import io
+import stat
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -130,24 +131,33 @@ def whole_file(output: Path) -> Iterator[IO[bytes]]:
 
     Gives `output` itself where it is a pipe or a device: renaming would replace it.
     """
-    is_renamed = output.is_file() or not output.exists()
-    target = output.resolve() if is_renamed else output  # follows a link
-    # Not the id of the process: two containers that write to one folder can have the same.
-    beside = target.with_name(f".tablefeed.{uuid.uuid4().hex}.tmp") if is_renamed else target
     try:
-        with beside.open("xb" if is_renamed else "wb") as stream:
-            if is_renamed and target.exists():
-                beside.chmod(target.stat().st_mode)
-            yield stream
-        if is_renamed:
-            beside.replace(target)
+        is_renamed = _is_a_file(output)
+        target = output.resolve() if is_renamed else output  # follows a link
+        # Not the id of the process: two containers that write to one folder can have the same.
+        beside = target.with_name(f".tablefeed.{uuid.uuid4().hex}.tmp") if is_renamed else target
+        try:
+            with beside.open("xb" if is_renamed else "wb") as stream:
+                if is_renamed and target.exists():
+                    beside.chmod(target.stat().st_mode)
+                yield stream
+            if is_renamed:
+                beside.replace(target)
+        finally:
+            if is_renamed:
+                beside.unlink(missing_ok=True)  # raises where its folder is no folder or cannot be written
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         raise typer.BadParameter(f"cannot write {output}: {error.strerror}", param_hint="--output") from error
-    finally:
-        if is_renamed:
-            beside.unlink(missing_ok=True)
+
+
+def _is_a_file(output: Path) -> bool:
+    """Whether `output` is a file, or will be one. Raises OSError where it can be neither, such as for a long name."""
+    try:
+        return stat.S_ISREG(output.stat().st_mode)
+    except FileNotFoundError:
+        return True
 
 
 # --- the formats -----------------------------------------------------------------------------------------------------
