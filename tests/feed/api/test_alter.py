@@ -321,7 +321,8 @@ COLUMNS_REFUSED: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], st
         "names a constraint twice",
     ),
     "void": ({"add_columns": [pa.field("x", pa.null())]}, errors.SchemaMismatchError, "void"),
-    "no type": ({"add_columns": [pa.field("x", pa.time64("us"))]}, errors.SchemaMismatchError, "time64"),
+    "no type": ({"add_columns": [pa.field("x", pa.time64("us"))]}, errors.SchemaMismatchError, "for /.* is time64"),
+    "no wider type": ({"widen_columns": {"id": pa.uint64()}}, errors.SchemaMismatchError, "for /.* is uint64"),
     "no field": ({"add_columns": ["x"]}, errors.IllegalOptionError, "list of pyarrow fields"),
     "time without zone": (
         {"add_columns": [pa.field("x", pa.timestamp("us"))]},

@@ -147,7 +147,7 @@ NESTED = pa.schema([pa.field("l", pa.list_(pa.struct([pa.field("x", pa.int64(), 
 BAD: dict[str, tuple[dict[str, Any], type[errors.TablefeedError], str]] = {
     "no schema": ({"schema": {"id": "long"}}, errors.IllegalOptionError, "must be a pyarrow schema"),
     "no columns": ({"schema": pa.schema([])}, errors.SchemaMismatchError, "no columns"),
-    "unknown type": ({"schema": pa.schema([("t", pa.time64("us"))])}, errors.SchemaMismatchError, "time64"),
+    "unknown type": ({"schema": pa.schema([("t", pa.time64("us"))])}, errors.SchemaMismatchError, "/t is time64"),
     "NOT NULL in a list": ({"schema": NESTED}, errors.SchemaMismatchError, "DELTA_NESTED_NOT_NULL_CONSTRAINT"),
     "bad name in a struct": (
         {"schema": pa.schema([("s", pa.struct([("a b", pa.int64())]))])},

@@ -35,7 +35,7 @@ from tablefeed.feed.write.write_rules import WriteRules, column_paths
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Metadata, Protocol
 from tablefeed.model.outcome import Committed
-from tablefeed.model.schema import Field, Path, Struct
+from tablefeed.model.schema import DataType, Field, Path, Struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,10 +71,11 @@ def create(
     partition_by = _names(partition_by, "partition_by")
     rules = WriteRules(properties=given, cluster_by=_paths(cluster_by, "cluster_by"))
     log = open_maintained(location(url), store_options(storage_options))
-    if current_snapshot(log) is not None:
-        with naming(log.url):
+    with naming(log.url):
+        if current_snapshot(log) is not None:
             raise already_exists()
-    return create_table(log, _described(schema), partition_by=partition_by, rules=rules)
+        columns = _described(schema)
+    return create_table(log, columns, partition_by=partition_by, rules=rules)
 
 
 def create_table(log: DeltaLog, columns: Struct, *, partition_by: Sequence[str], rules: WriteRules) -> Committed:
@@ -136,6 +137,9 @@ def alter(
     Raises ConflictError if another writer changed metadata or protocol meanwhile, InvalidRowsError if a row breaks a
     new rule, and SchemaMismatchError, TableError, UnsupportedFeatureError or OptionError for a change that is refused.
     """
+    log = open_maintained(location(url), store_options(storage_options))
+    with naming(log.url):
+        added, widened = _new_columns(add_columns), _wider_types(widen_columns)
     wanted = Alteration(
         assigned=texts(set_properties, argument="set_properties"),
         removed=_names(unset_properties, "unset_properties"),
@@ -143,8 +147,8 @@ def alter(
         new_constraints=texts(add_constraints, argument="add_constraints"),
         dropped_constraints=_names(drop_constraints, "drop_constraints"),
         dropped=_paths(drop_columns, "drop_columns"),
-        added=_new_columns(add_columns),
-        widened={path: _type(kind, dotted(path)) for path, kind in _by_path(widen_columns, "widen_columns").items()},
+        added=added,
+        widened=widened,
         nullable=_either(
             "not_null",
             dict.fromkeys(_paths(set_not_null, "set_not_null"), False),
@@ -160,7 +164,6 @@ def alter(
     )
     if wanted == Alteration():
         raise IllegalOptionError(option="alter", value="", explain="must be given at least one change")
-    log = open_maintained(location(url), store_options(storage_options))
     return alter_table(log, log.load(), wanted)
 
 
@@ -271,6 +274,10 @@ def _new_columns(given: object) -> dict[Path, Field]:
             raise IllegalOptionError(option="add_columns", value=field.name, explain="names a column twice")
         found[path] = _described(pa.schema([field.with_name(path[-1])])).fields[0]
     return found
+
+
+def _wider_types(given: Mapping[str, pa.DataType] | None) -> dict[Path, DataType]:
+    return {path: _type(kind, dotted(path)) for path, kind in _by_path(given, "widen_columns").items()}
 
 
 def _type(kind: object, name: str) -> Any:
