@@ -289,6 +289,19 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_is_written(
     assert sorted(orders.rglob("*")) == before
 
 
+@pytest.mark.parametrize("whole", ["9223372036854775809", "-9007199254740993"])
+def test_a_whole_number_in_csv_is_refused_if_the_guessed_type_would_round_it(whole: str, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("id\n0.5\n 9007199254740992\n1e300\n\n")
+    assert run("append", tmp_path / "exact", tmp_path / "r.csv").code == 0
+    assert tablefeed.open_table(tmp_path / "exact").to_arrow()["id"].to_pylist() == [0.5, 2.0**53, 1e300, None]
+    (tmp_path / "r.csv").write_text(f"id\n0.5\n9007199254740992\n{whole}\n")
+
+    done = run("append", tmp_path / "t", tmp_path / "r.csv")
+
+    assert (done.code, (tmp_path / "t").exists()) == (2, False)
+    assert f"row 3: 'id' is double, which does not hold \"{whole}\"" in done.err
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_write_that_is_interrupted_leaves_no_commit_and_no_file(number: int, code: int, orders: Path) -> None:
     before = sorted(orders.rglob("*"))

@@ -219,22 +219,36 @@ def _csv(stream: IO[bytes], known: pa.Schema | None) -> tuple[pa.Schema, Iterato
         return rows.slice(0, rows.num_rows - 1)
 
     found = read()
-    infinite = {field.name: field.type for field in found.schema if _has_infinity(found[field.name])}
-    if infinite:  # the text says whether it is a number that is too large
-        types |= infinite
+    large = {field.name: field.type for field in found.schema if _has_large_floats(found[field.name])}
+    if large:  # the text says whether it is a number that a double does not hold
+        types |= large
         found = read()
     for at, name in enumerate(names):
         if name in types:
-            column = _located(found[name], types[name], name, from_texts, lambda row: f"row {row + 1}")
+            by_row = _whole_or_float if name in large else from_texts
+            column = _located(found[name], types[name], name, by_row, lambda row: f"row {row + 1}")
             found = found.set_column(at, name, column)
     return found.schema, iter(found.to_batches())
 
 
-def _has_infinity(column: Any) -> bool:  # Any: pyarrow has no types
+def _has_large_floats(column: Any) -> bool:  # Any: pyarrow has no types
+    """Whether a column of floats has one to which a whole number may have been rounded, or an infinite one."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    return bool(pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py())
+    return bool(pa.types.is_floating(column.type) and pc.any(pc.greater_equal(pc.abs(column), 2.0**53)).as_py())
+
+
+def _whole_or_float(texts: Any, kind: pa.DataType, name: str) -> Any:
+    """As `from_texts`, for a type that was guessed. Refuses a whole number that the type does not hold exactly."""
+    from pyarrow import compute as pc
+
+    texts = pc.utf8_trim(texts, " \t")  # as Arrow's guess does
+    column = from_texts(texts, kind, name)
+    for text, value in zip(texts.to_pylist(), column.to_pylist(), strict=True):
+        if text is not None and text.lstrip("+-").isdecimal() and int(text) != value:
+            raise unfit(name, kind, text)
+    return column
 
 
 def _known_type(name: str, known: pa.Schema | None) -> pa.DataType | None:
