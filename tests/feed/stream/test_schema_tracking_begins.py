@@ -20,7 +20,7 @@ from support.logs import (
     put,
     remove,
 )
-from support.tracking import ADDED, Checkpoint, mapped, passed, reached, schema
+from support.tracking import ADDED, ALWAYS, Checkpoint, mapped, passed, reached, schema
 from tablefeed.errors import (
     LogError,
     SchemaLogError,
@@ -126,6 +126,28 @@ def test_a_stream_that_ran_untracked_over_a_change_reads_on_with_that_when_it_is
     assert query.versions() == [1, 2]
     assert query.start() == [["c", "d"][start.file_index :]]
     assert query.columns == ["id", "more"]
+
+
+def test_a_stream_that_was_set_back_before_a_dropped_column_reads_no_row_without_it(
+    table: LocalStore, query: Checkpoint
+) -> None:
+    put(table, 0, [protocol(2, 5), mapped(id="c1", name="c2")])
+    query.start()
+    put(table, 2, [add("b")])
+    put(table, 3, [mapped(id="c1")])
+    put(table, 4, [mapped(id="c1"), add("c")])
+    query.evolves()
+    query.start(allowed=ALWAYS)
+    query.ends.append(at(2))
+    query.done += 1
+
+    with pytest.raises(SchemaLogError, match=r"DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT.*streamingSourceTrackingId"):
+        query.start(allowed=ALWAYS)
+
+    query.tracking_id = "again"
+    query.evolves()
+    query.evolves()
+    assert (query.files[-1], query.columns) == (["b"], ["id", "name"])
 
 
 def test_a_stream_whose_last_version_is_gone_from_the_log_reads_on_with_what_is_tracked(

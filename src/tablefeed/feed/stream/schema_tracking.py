@@ -146,16 +146,36 @@ class SchemaTracking(StreamMetadata):
     def _catch_up(self, tracked: TrackedEntry, version: Version) -> None:
         """Tracks the metadata of `version`, the last that is read in full, where it changed while nothing tracked it.
 
-        The query may have run without the option for a while.
+        The query may have run without the option for a while. It may also have been set back: see `_check_set_back`.
         """
-        if self._covers(version):
-            return
         try:
-            at = self._at(version)
+            at = self._at(version) if version >= 0 and version != tracked.metadata.version else None
         except LogError:
             return  # it was cleaned up
-        if self._differs(at.metadata, at.protocol):
+        if at is None:
+            return
+        if version < tracked.metadata.version:
+            self._check_set_back(tracked, at)
+        elif self._differs(at.metadata, at.protocol):
             raise self._evolved(self._log.add(self._successor(at.version, at.metadata, at.protocol), after=tracked))
+
+    def _check_set_back(self, tracked: TrackedEntry, at: Snapshot) -> None:
+        """Raises SchemaLogError where rows after `at`, from before `tracked`, would be read without their columns."""
+        then, now = mapped_schema(at.metadata), mapped_schema(self.metadata)
+        fits = compatibility.can_read_older(now.schema, then.schema) and not has_mapping_change(older=then, newer=now)
+        if fits and at.metadata.partition_columns == self.metadata.partition_columns:
+            return
+        until = tracked.metadata.version
+        commits = map(self._begun.log.commit, map(Version, range(at.version + 1, until)))
+        if any(commit is not None and commit.files for commit in commits):
+            raise SchemaLogError(
+                f"This stream goes on after version {at.version} of {self._url}, but the log of tracked metadata at "
+                f"{self._log.url} has that of version {until}, in which columns of the rows in between are missing or "
+                "have other names: the checkpoint was reset, or is an older copy. Give the stream a new "
+                "schemaTrackingLocation or streamingSourceTrackingId. It then begins with the older metadata.",
+                url=self._log.url,
+                error_class="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
+            )
 
     def _check_goes_on(self, entry: TrackedEntry) -> None:
         # Another reader may have tracked a feature that it handles, and that the table has dropped since.
