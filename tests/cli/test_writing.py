@@ -130,7 +130,7 @@ def test_a_txn_is_committed_once(orders: Path, tmp_path: Path) -> None:
 
     first, second = run(*asked), run(*asked)
 
-    assert first.records == [{"outcome": "Committed", "version": 4}]
+    assert first.records == [{"outcome": "Committed", "version": 4, "written": True}]
     assert second.records == [{"outcome": "AlreadyApplied", "version": 4, "recorded_txn_version": 1}]
     assert ids(orders).count(9) == 1
 
@@ -324,6 +324,7 @@ def test_a_write_that_is_interrupted_leaves_no_commit_and_no_file(number: int, c
 
 
 def test_delete_deletes_what_the_predicate_names(orders: Path) -> None:
+    assert run("delete", orders, "id > 99").out == "nothing to commit: the table is at version 3\n"
     assert run("delete", orders, "id >= 4").out == "committed version 4\n"
     assert ids(orders) == [1, 3]
 

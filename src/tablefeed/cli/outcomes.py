@@ -21,6 +21,8 @@ def print_outcome(done: Committed | AlreadyApplied | Optimized | Replicated, *, 
         print_json({"outcome": type(done).__name__, **asdict(done)})
         return
     match done:
+        case Committed(written=False):
+            text = f"nothing to commit: the table is at version {done.version}"
         case Committed():
             text = f"committed version {done.version}"
         case AlreadyApplied():

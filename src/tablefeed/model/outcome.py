@@ -10,9 +10,10 @@ from tablefeed.model.notebook import InNotebooks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed(InNotebooks):
-    """We committed `version`."""
+    """We committed `version`. Not `written`: there was nothing to commit, and `version` is the table's newest."""
 
     version: Version
+    written: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,7 +192,7 @@ class _Work:
         _check_frame(rows, "snapshots")
         refuse_own_columns(_arrow_schema(rows))
         outcome = replace(self, asked=replace(self.asked, snapshot_at=at)).apply(rows, None)
-        return Committed(version=outcome.version)
+        return Committed(version=outcome.version, written=isinstance(outcome, Committed) and outcome.written)
 
     def check(self, changes: DataFrame) -> None:
         """Raises as `apply` does for every batch with the columns of `changes`."""

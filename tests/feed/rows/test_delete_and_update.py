@@ -220,8 +220,8 @@ def test_a_row_for_which_the_predicate_is_null_stays(tmp_path: Path) -> None:
 
 def test_where_no_row_is_found_nothing_is_committed(tmp_path: Path) -> None:
     url = a_table(tmp_path)
-    assert tablefeed.delete(url, "id = 99") == Committed(version=Version(1))
-    assert tablefeed.update(url, {"v": "'a'"}, "id = 99") == Committed(version=Version(1))
+    assert tablefeed.delete(url, "id = 99") == Committed(version=Version(1), written=False)
+    assert tablefeed.update(url, {"v": "'a'"}, "id = 99") == Committed(version=Version(1), written=False)
     assert not (Path(url) / "_delta_log" / f"{2:020d}.json").exists()
 
 

@@ -163,7 +163,7 @@ def test_a_merge_gives_no_value_of_an_identity_column(tmp_path: Path, clauses: d
 def test_a_merge_that_changes_nothing_is_not_committed(tmp_path: Path) -> None:
     url = a_table(tmp_path)
     outcome = tablefeed.merge(url, source((99, 0, "a")), on=["id"], matched=[Update()])
-    assert outcome == Committed(version=Version(1))
+    assert outcome == Committed(version=Version(1), written=False)
 
 
 @pytest.mark.parametrize(

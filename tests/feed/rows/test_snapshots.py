@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ def test_a_function_is_called_with_the_newest_version_until_it_gives_none(tmp_pa
     outcome = tablefeed.apply_changes_from_snapshot(url, after, keys="id")
     assert (outcome, called, rows(url)) == (Committed(version=outcome.version), [None, *days], [(1, "2", "")])
     assert outcome.version == 2
+    assert tablefeed.apply_changes_from_snapshot(url, after, keys="id") == replace(outcome, written=False)
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -224,7 +224,8 @@ def apply_changes_from_snapshot(
 
     def apply(rows: Any, at: pa.Scalar) -> Committed:
         log, state = newest_state(place, storage)
-        return Committed(version=_applied(log, state, rows, replace(asked, snapshot_at=at), None).version)
+        outcome = _applied(log, state, rows, replace(asked, snapshot_at=at), None)
+        return Committed(version=outcome.version, written=isinstance(outcome, Committed) and outcome.written)
 
     with naming(place):
         return in_order(snapshots, lambda: changeable(newest_state(place, storage)[1]), apply)

@@ -56,7 +56,7 @@ def run(
             return AlreadyApplied(version=snapshot.version, recorded_txn_version=recorded.txn_version), snapshot, None
         transaction = prepare(TargetRows(snapshot))
         if transaction is None:
-            return Committed(version=snapshot.version), snapshot, None
+            return Committed(version=snapshot.version, written=False), snapshot, None
         try:
             return *commit(log, snapshot, transaction, around), transaction
         except ConflictError as conflict:

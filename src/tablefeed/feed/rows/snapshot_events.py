@@ -102,21 +102,22 @@ def in_order(
     apply: Callable[[Any, pa.Scalar], Committed],
 ) -> Committed:
     """Applies the snapshots that `snapshots` gives, in order. Gives the last commit, or else the table's version."""
+    done: Committed | None = None
     while True:
         table = newest()
         known = states.read_state(table).snapshot_at
         found: Any = snapshots(None if known is None else known.as_py()) if callable(snapshots) else snapshots
         if found is None and callable(snapshots):
-            return Committed(version=table.version)
+            return done or Committed(version=table.version, written=False)
         if not isinstance(found, tuple) or len(found) != 2:
             explain = "must give a snapshot as a pair: its rows and its version"
             raise IllegalOptionError(option="snapshots", value=str(found), explain=explain)
         rows, at = found[0], _scalar(found[1])
         if is_applied(table, at):
-            return Committed(version=table.version)
-        outcome = apply(rows, at)
+            return done or Committed(version=table.version, written=False)
+        done = apply(rows, at)
         if not callable(snapshots):
-            return outcome
+            return done
 
 
 def _scalar(version: Any) -> pa.Scalar:
