@@ -305,6 +305,7 @@ def test_a_float_inside_another_value_is_the_nearest_of_what_is_stored(text: str
         (Instant(1), UTC_US),
         (1, pa.date32()),
         ("12.345", pa.decimal128(10, 2)),
+        ("1E-41", pa.decimal128(10, 2)),
         (1.5, pa.decimal128(10, 2)),
         ("x", pa.timestamp("us")),
         ("x", pa.struct([("a", pa.int32())])),

@@ -93,6 +93,7 @@ def test_a_column_that_an_add_does_not_name_is_null() -> None:
         (pa.timestamp("us", "UTC"), "1704164645000006"),
         (pa.timestamp("us"), "9" * 20),
         (pa.decimal128(4, 2), "1.234"),
+        (pa.decimal128(4, 2), "1E-41"),
     ],
 )
 def test_a_text_that_is_no_value_of_its_type_is_refused_with_the_columns_name(kind: pa.DataType, text: str) -> None:

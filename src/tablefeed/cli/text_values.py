@@ -145,10 +145,17 @@ def _floats(values: list[Any], kind: pa.DataType, name: str) -> Any:
     return pa.array([None if each is None else read(each) for each in values], kind)
 
 
-def _decimals(values: list[Any], kind: pa.DataType, _name: str) -> Any:
+def _decimals(values: list[Any], kind: pa.DataType, name: str) -> Any:
     import pyarrow as pa
 
-    return pa.array([spark_texts.read_decimal(each) if isinstance(each, str) else each for each in values], kind)
+    def exact(value: Any) -> Decimal:
+        number = spark_texts.read_decimal(value) if isinstance(value, str) else Decimal(value)
+        try:
+            return spark_texts.exact_decimal(number, kind.precision, kind.scale)
+        except ValueError:
+            raise unfit(name, kind, value) from None
+
+    return pa.array([None if each is None else exact(each) for each in values], kind)
 
 
 def _texts(values: list[Any], kind: pa.DataType, name: str) -> Any:
@@ -219,6 +226,8 @@ def from_texts(texts: Any, kind: pa.DataType, name: str) -> Any:  # Any: pyarrow
         return array_of([None if text is None else read_json(text) for text in texts.to_pylist()], kind, name)
     if is_a.is_null(kind):
         return pa.array(texts.to_pylist(), kind)
+    if is_a.is_decimal(kind):
+        return _decimals(texts.to_pylist(), kind, name)
     if is_a.is_binary(kind):
         values = [None if text is None else base64.b64decode(text, validate=True) for text in texts.to_pylist()]
         return pa.array(values, kind)

@@ -19,6 +19,7 @@ from tablefeed.model.schema import DataType, Decimal, Primitive, type_name
 from tablefeed.model.spark_texts import (
     DAY_US,
     date_text,
+    exact_decimal,
     java_double,
     java_float,
     names_zone,
@@ -65,7 +66,7 @@ def serialise(value: PartitionValue | None, data_type: DataType) -> str | None:
         return None
     match data_type:
         case Decimal() if isinstance(value, decimal.Decimal):
-            return format(_to_scale(value, data_type), "f")
+            return format(exact_decimal(value, data_type.precision, data_type.scale), "f")
         case Primitive(name=name):
             return _WRITERS.get(name, str)(value)
         case _:
@@ -131,15 +132,7 @@ def _parse_short_float(text: str) -> float:
 def _parse_decimal(text: str, data_type: Decimal) -> decimal.Decimal:
     if not _NUMBER.fullmatch(text):
         raise ValueError
-    return _to_scale(decimal.Decimal(text), data_type)
-
-
-def _to_scale(value: decimal.Decimal, data_type: Decimal) -> decimal.Decimal:
-    context = decimal.Context(prec=data_type.precision, traps=[decimal.Inexact, decimal.InvalidOperation])
-    try:
-        return value.quantize(decimal.Decimal(1).scaleb(-data_type.scale), context=context)
-    except decimal.DecimalException:
-        raise ValueError("it has more digits") from None
+    return exact_decimal(decimal.Decimal(text), data_type.precision, data_type.scale)
 
 
 # --- days and instants ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import re
 import struct
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from decimal import Decimal
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
@@ -92,6 +92,21 @@ def read_decimal(text: str) -> Decimal:
         has_other_digits = any(char.isdecimal() and not char.isascii() for char in stripped)
         raise UnreadTextError if has_other_digits or _LONG_EXPONENT.fullmatch(stripped) else ValueError
     return Decimal(stripped)
+
+
+def exact_decimal(number: Decimal, precision: int, scale: int) -> Decimal:
+    """`number` with `scale` fraction digits. Raises ValueError where a decimal of that size does not hold it exactly.
+
+    Give Arrow only such decimals: it ends the process, or gives a wrong number, where more than 38 digits are too many.
+    """
+    context = Context(prec=precision, traps=[Inexact, InvalidOperation])
+    try:
+        held = number.quantize(Decimal(1).scaleb(-scale), context=context)
+    except DecimalException:
+        raise ValueError("it has more digits") from None
+    if not held.is_finite():
+        raise ValueError("it is no number")
+    return held
 
 
 def read_boolean(text: str) -> bool:

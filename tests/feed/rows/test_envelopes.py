@@ -19,6 +19,7 @@ from support.logs import a_log, col, meta, protocol
 from tablefeed.errors import (
     IllegalOptionError,
     InvalidEventsError,
+    InvalidRowsError,
     SchemaMismatchError,
     TablefeedError,
     UnsupportedOptionError,
@@ -210,6 +211,43 @@ def test_an_update_of_debezium_that_changes_the_key_deletes_the_old_key(tmp_path
     moved = change("u", 20, before={"id": 1, "v": "a"}, after={"id": 5, "v": "a"})
     debezium(url, form(change("c", 15, after={"id": 9, "v": "other"}), moved))
     assert rows(url) == [(5, "a"), (9, "other")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            pa.array([10**18, 5]).cast(pa.timestamp("us", "UTC")),
+            pa.array([10**18 + 1, 5]).cast(pa.timestamp("us", "UTC")),
+        ),
+        (pa.array([10**8, 5], pa.int32()).cast(pa.date32()), pa.array([10**8 + 1, 5], pa.int32()).cast(pa.date32())),
+        (pa.array([b"\xff", b"b"]).view(pa.string()), pa.array([b"\xfe", b"b"]).view(pa.string())),
+        (pa.array(["a", "b"], pa.string_view()), pa.array(["c", "b"], pa.string_view())),
+        (pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "b"]).dictionary_encode()),
+        (pa.array([-0.0, 1.0]), pa.array([2.0, 1.0])),
+    ],
+)
+def test_keys_that_python_lacks_are_compared_too(tmp_path: Path, old: pa.Array, new: pa.Array) -> None:
+    kinds = {pa.string_view(): pa.string()}
+    kind = old.type.value_type if pa.types.is_dictionary(old.type) else kinds.get(old.type, old.type)
+    url = a_target(tmp_path, {"id": kind, "v": pa.int64()})
+
+    def images(keys: pa.Array, values: list[int]) -> pa.Array:
+        return pa.StructArray.from_arrays([keys, pa.array(values)], ["id", "v"])
+
+    def given(op: str, before: pa.Array, after: pa.Array, lsn: int) -> pa.Table:
+        source = [{"connector": "postgresql", "lsn": lsn}] * 2
+        return pa.table({"before": before, "after": after, "op": [op] * 2, "source": source, "ts_ms": [1, 1]})
+
+    was = images(old, [1, 1])
+    tablefeed.apply_changes(
+        url,
+        given("c", was, was, 1),
+        keys="id",
+        source="debezium",
+    )
+    tablefeed.apply_changes(url, given("u", was, images(new, [2, 2]), 2), keys="id", source="debezium")
+    assert tablefeed.open_table(url).to_arrow()["v"].to_pylist() == [2, 2]
 
 
 def test_events_give_no_value_for_a_generated_column(tmp_path: Path) -> None:
@@ -439,6 +477,23 @@ def test_described_values_are_read_as_what_they_mean(
     url = a_target(tmp_path, columns, **{"delta.feature.timestampNtz": "supported"})
     debezium(url, changes)
     assert rows(url) == [(1, expected)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [
+        ({"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}, {"scale": 10**7, "value": "AQ=="}),
+        ({"type": "string"}, "1E-10000000"),
+        ({"type": "string"}, "1E-41"),
+        ({"type": "double"}, "NaN"),
+    ],
+)
+def test_a_decimal_with_far_more_digits_than_its_column_is_refused(
+    tmp_path: Path, declared: dict[str, Any], value: Any
+) -> None:
+    columns, changes = described(pa.decimal128(10, 2), declared, value)
+    with pytest.raises(InvalidRowsError, match="has no value of column x, which is decimal128"):
+        debezium(a_target(tmp_path, columns), changes)
 
 
 @pytest.mark.parametrize(

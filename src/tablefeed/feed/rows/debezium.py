@@ -23,6 +23,7 @@ from tablefeed.errors import TABLE, InvalidEventsError, InvalidRowsError, Schema
 from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.columns import LONG, flat, gather, is_true, nulls, with_types
 from tablefeed.feed.rows.debezium_values import UNAVAILABLE_TEXTS, Declared, Read, reader, unavailable
+from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.rows.folding import ABSENT, END_AT, START_AT
 from tablefeed.model.schema import Struct
 from tablefeed.model.shown import shown
@@ -102,8 +103,7 @@ def _events(found: _Changes, said: Mapping[str, Any], keys: set[str]) -> tuple[d
     for name, given in found.new.items():
         is_key = name.lower() in keys
         places = pa.array(keys_at if is_key else values_at, LONG)
-        # Arrow cannot take values by index from arrays of view types.
-        column = given.cast({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(given.type, given.type))
+        column = _plain(given)
         old = _cast(found.old.get(name, nulls(count, column.type)), column.type, name)
         rows[name] = flat(gather([column, old], places))
         marks = unavailable(rows[name])
@@ -124,12 +124,25 @@ def _places(found: _Changes, keys: set[str]) -> Iterator[tuple[str, int, int | N
     the key becomes two events: a delete, in which only the key is that of `before`, and an upsert.
     """
     shared = [name for name in found.new if name.lower() in keys and name in found.old]
-    pairs = [(found.old[name].to_pylist(), found.new[name].to_pylist()) for name in shared]
+    changed = [_differs(found.old[name], _plain(found.new[name]), name).to_pylist() for name in shared]
     for at, op in enumerate(found.op):
-        if op == "u" and any(old[at] is not None and old[at] != new[at] for old, new in pairs):
+        if op == "u" and any(each[at] for each in changed):
             yield "d", at, len(found.op) + at, at
         image = {"d": len(found.op) + at, "t": None}.get(op, at)
         yield op, at, image, image
+
+
+def _differs(old: pa.ChunkedArray, new: pa.ChunkedArray, name: str) -> pa.Array:
+    """Says of which changes the key column `name` was another one before."""
+    # By Arrow: Python has no time after the year 9999, and no text that is not UTF-8.
+    before, after = key_numbers([pa.table({name: each}) for each in (_cast(old, new.type, name), new)], [name])
+    return pc.and_(flat(pc.is_valid(old)), pc.not_equal(before, after))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # Arrow cannot take values by index from arrays of view types, nor compare the values of two dictionaries.
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return column.cast({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind))
 
 
 def _said(found: _Changes, *, with_order: bool) -> dict[str, pa.Array]:

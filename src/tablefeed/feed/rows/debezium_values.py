@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from tablefeed.data.retype import is_bytes, is_text
 from tablefeed.feed.rows.columns import flags, is_true
+from tablefeed.model.spark_texts import exact_decimal
 
 Read = Callable[[Any], Any]
 """Gives what `pyarrow.array` takes as a value of the column. Raises TypeError, ValueError and ArithmeticError."""
@@ -99,7 +100,7 @@ def reader(kind: pa.DataType, declared: Declared | None) -> Read | None:
     """
     said, is_a = declared or Declared(), pa.types
     if is_a.is_decimal(kind):
-        return _decimal(said)
+        return _decimal(kind, said)
     if is_a.is_timestamp(kind) and kind.tz is None:
         return _local(_UNITS_IN_NS[said.name]) if said.name in _UNITS_IN_NS else None
     rules: tuple[tuple[bool, bool, Read], ...] = (
@@ -151,18 +152,15 @@ def _bytes(value: Any) -> bytes:
     return base64.b64decode(_only(str)(value), validate=True)
 
 
-def _decimal(said: Declared) -> Read | None:
+def _decimal(kind: pa.DataType, said: Declared) -> Read | None:
     def number(value: Any) -> Decimal:
         if type(value) not in ((str,) if said.type == "string" else (int, Decimal)):
             raise TypeError
-        found = Decimal(value)
-        if not found.is_finite():
-            raise ValueError
-        return found
+        return exact_decimal(Decimal(value), kind.precision, kind.scale)
 
     def unscaled(value: Any, scale: int) -> Decimal:
         digits = Decimal(int.from_bytes(_bytes(value), "big", signed=True)).as_tuple()
-        return Decimal((digits.sign, digits.digits, -scale))
+        return exact_decimal(Decimal((digits.sign, digits.digits, -scale)), kind.precision, kind.scale)
 
     if said.name == f"{_CONNECT}Decimal" and _SCALE.fullmatch(said.scale or ""):
         scale = int(said.scale or "")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablefeed.errors import TablefeedError
 from tablefeed.indextables.names import HIVE_DEFAULT_PARTITION
 from tablefeed.indextables.split.indexing import Style
-from tablefeed.model.spark_texts import DAY_US, date_text, time_text
+from tablefeed.model.spark_texts import DAY_US, date_text, exact_decimal, read_decimal, time_text
 
 Refusal = Callable[[str], TablefeedError]
 """Makes the error for a reason. The caller knows the names of the table and the split."""
@@ -94,4 +94,6 @@ def _parsed(text: str, kind: pa.DataType) -> pa.Scalar:
         if kind.tz is None and _PLAIN["integer"].fullmatch(text):  # as Spark holds it: microseconds
             return pa.scalar(text).cast(pa.int64()).cast(kind)
         return pa.scalar(text.removesuffix("Z")).cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
+    if is_a.is_decimal(kind):
+        return pa.scalar(exact_decimal(read_decimal(text), kind.precision, kind.scale), kind)
     return pa.scalar(text).cast(kind)

@@ -93,7 +93,7 @@ class _Columns:
         if code is Code.DATE and pa.types.is_temporal(kind):
             return lambda units: _from_moments(units, kind, self._units_a_us)
         if code is Code.STR and pa.types.is_decimal(kind):
-            return lambda texts: texts.cast(pa.string()).cast(kind)
+            return lambda texts: _decimals(texts.cast(pa.string()), kind, typed(kind, self._units_a_us))
         if self._wrapped_as is None:
             return _FROM_INSIDE.get((code, kind))
         return _FROM.get((code, kind))
@@ -156,6 +156,14 @@ def _nearest_floats(ordered: pa.UInt64Array) -> pa.FloatArray:
     if not pc.all(pc.or_(pc.invert(pc.is_inf(floats)), pc.is_inf(numbers))).as_py():
         raise UnfitValueError("it does not fit in a float")
     return floats
+
+
+def _decimals(texts: pa.StringArray, kind: pa.DataType, to_value: Callable[[object], object]) -> pa.Array:
+    """Arrow casts texts wrongly that have more than 38 fraction digits too many."""
+    longest = pc.max(pc.utf8_length(texts)).as_py() or 0
+    if longest <= 39 + kind.scale and not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():
+        return texts.cast(kind)
+    return pa.array([to_value(text) for text in texts.to_pylist()], kind)
 
 
 def _from_moments(units: pa.Int64Array, kind: pa.DataType, units_a_us: int) -> pa.Array:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tablefeed.indextables.split.damage import DamagedSplitError, UnfitValueError
 from tablefeed.indextables.split.nested import Instant
-from tablefeed.model.spark_texts import DAY_US
+from tablefeed.model.spark_texts import DAY_US, exact_decimal
 
 Typed = Callable[[object], object]
 """Converts a plain value to what pyarrow accepts for a type; None to None.
@@ -99,7 +99,7 @@ def _maker(kind: pa.DataType, units_a_us: int) -> Callable[[Any], object]:  # An
     if is_a.is_floating(kind):
         return _single if is_a.is_float32(kind) else _double
     if is_a.is_decimal(kind):
-        return lambda value: decimal.Decimal(_of(str, value))
+        return lambda value: exact_decimal(decimal.Decimal(_of(str, value)), kind.precision, kind.scale)
     if is_a.is_boolean(kind):
         return _boolean
     if is_a.is_binary(kind):
