@@ -109,8 +109,8 @@ def still(sleeps: list[float] | None = None) -> Surroundings:
     return Surroundings(now_ms=lambda: NOW_MS, sleep=(sleeps if sleeps is not None else []).append, uniform=lambda: 0.5)
 
 
-def committed(version: int) -> Committed:
-    return Committed(version=Version(version))
+def committed(version: int, *, written: bool = True) -> Committed:
+    return Committed(version=Version(version), written=written)
 
 
 def already_applied(version: int, *, recorded: int) -> AlreadyApplied:

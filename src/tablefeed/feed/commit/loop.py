@@ -144,7 +144,8 @@ def _outcome_or_put(
         return _already_applied(ours, transaction, transaction.txn, replay, state), state
     ours.check(state)
     if state is not None and ours.changes_nothing(state):
-        return Committed(version=state.version, written=False), state
+        is_made = transaction.plan.found is None  # the table itself, as its version 0
+        return Committed(version=state.version, written=is_made), state
     if isinstance(log.store, LocalStore):
         _check_same_disk(log, transaction)
     return ours.prepared(state)
