@@ -165,6 +165,11 @@ def as_columns(*given: dict[str, Any], columns: dict[str, pa.DataType] = COLUMNS
     return pa.table({name: pa.array([one[name] for one in given], kind) for name, kind in kinds.items()})
 
 
+def with_said(name: str, values: pa.Array) -> pa.Table:
+    """An event in columns whose field `name` is another one."""
+    return as_columns(change("c", 1, after=GOOD)).drop_columns([name]).append_column(name, values)
+
+
 def as_one_column(*given: dict[str, Any]) -> pa.Table:
     found = as_columns(*given)
     return pa.table(
@@ -584,6 +589,8 @@ GOOD = {"id": 1, "v": "a"}
         (pa.table({"value": ['{"a":' * 10**5 + "1" + "}" * 10**5]}), "no JSON: maximum recursion"),
         (as_json(change("c", 2**70, after=GOOD)), "the field source or ts_ms of an event cannot be read"),
         (as_columns(change("c", 1, after=GOOD)).set_column(0, "before", pa.array([{"id": "x"}])), "before.id"),
+        (with_said("op", pa.array([b"\xff"]).view(pa.string())), "the field op, source or ts_ms of an event"),
+        (with_said("ts_ms", pa.array([10**18]).cast(pa.timestamp("us"))), "the field op, source or ts_ms of an event"),
         (pa.table([pa.array(["{}"])] * 2, ["value", "value"]), "two columns value"),
         (as_json(change("c", 1, after="{}")), "no JSON object"),  # type: ignore[arg-type]  # as MongoDB's connector has it
         (as_json(change("c", "x", after=GOOD)), "the field source or ts_ms of an event"),  # type: ignore[arg-type]  # no LSN
@@ -607,6 +614,8 @@ GOOD = {"id": 1, "v": "a"}
         "deep",
         "huge lsn",
         "before",
+        "op not UTF-8",
+        "late",
         "twice",
         "row",
         "lsn",

@@ -72,10 +72,8 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
     rows, columns = _events(found, said, {name.lower() for name in asked.keys})
     taken = [name for name in rows if name in columns]
     if taken:
-        raise SchemaMismatchError(
-            f"Column {taken[0]} of {TABLE} has the name of a column that Debezium's envelope gets. "
-            "List it in except_column_list."
-        )
+        text = f"Column {taken[0]} of {TABLE} has the name of a column that Debezium's envelope gets."
+        raise SchemaMismatchError(f"{text} List it in except_column_list.")
     if asked.apply_as_deletes is None and "d" in found.op and {*map(str.lower, sequence_by)} <= {*map(str.lower, rows)}:
         text = f"a delete has in sequence_by ({', '.join(sequence_by)}) the values of its row, so it is not newer"
         raise _refused(f"{text}. Leave sequence_by out, or add a column of the envelope to it.")
@@ -184,7 +182,6 @@ def _envelope(changes: pa.Table) -> tuple[pa.Table, dict[str, pa.ChunkedArray] |
 def _of_columns(envelope: Mapping[str, pa.ChunkedArray], wanted: pa.Schema) -> _Changes:
     after, count = envelope["after"], len(envelope["op"])
     before = envelope.get("before", nulls(count, after.type))
-    has_rows = not pa.types.is_null(after.type)
     # A column in which all is null may have no type.
     before, after = (
         nulls(count, other.type) if pa.types.is_null(each.type) else each
@@ -192,12 +189,15 @@ def _of_columns(envelope: Mapping[str, pa.ChunkedArray], wanted: pa.Schema) -> _
     )
     for name, image in (("after", after), ("before", before)):
         if not pa.types.is_struct(image.type):
-            raise SchemaMismatchError(
-                f"The column {name} of the changes for {TABLE} is {image.type}, and must be a struct. Decode it."
-            )
-    said = {name: envelope.get(name, nulls(count)).to_pylist() for name in _SAID}
+            text = f"The column {name} of the changes for {TABLE} is {image.type}, and must be a struct."
+            raise SchemaMismatchError(f"{text} Decode it.")
+    try:
+        said = {name: envelope.get(name, nulls(count)).to_pylist() for name in _SAID}
+    except (OverflowError, UnicodeDecodeError) as error:  # a time after the year 9999, a text that is not UTF-8
+        raise _refused(f"the field op, source or ts_ms of an event cannot be read: {error}. Filter it.") from error
     old, new = (with_types(_members(image), wanted) for image in (before, after))
-    if not has_rows:  # of deletes only, which may have the key alone: then the other columns are the table's
+    if pa.types.is_null(envelope["after"].type):
+        # Deletes only, which may have the key alone: then the other columns are the table's.
         have = {name.lower() for name in new}
         new |= {column.name: nulls(count, column.type) for column in wanted if column.name.lower() not in have}
     return _Changes(old, new, said)
