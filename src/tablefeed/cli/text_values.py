@@ -149,8 +149,8 @@ def _decimals(values: list[Any], kind: pa.DataType, name: str) -> Any:
     import pyarrow as pa
 
     def exact(value: Any) -> Decimal:
-        number = spark_texts.read_decimal(value) if isinstance(value, str) else Decimal(value)
         try:
+            number = spark_texts.read_decimal(value) if isinstance(value, str) else Decimal(value)
             return spark_texts.exact_decimal(number, kind.precision, kind.scale)
         except ValueError:
             raise unfit(name, kind, value) from None

@@ -97,7 +97,7 @@ def read_decimal(text: str) -> Decimal:
 def exact_decimal(number: Decimal, precision: int, scale: int) -> Decimal:
     """`number` with `scale` fraction digits. Raises ValueError where a decimal of that size does not hold it exactly.
 
-    Give Arrow only such decimals: it ends the process, or gives a wrong number, where more than 38 digits are too many.
+    Give Arrow only such decimals. From a number with 1E-50 or the like it makes a wrong one, or it ends the process.
     """
     context = Context(prec=precision, traps=[Inexact, InvalidOperation])
     try:

@@ -187,12 +187,11 @@ class _Work:
     asked: Asking
     tasks: int | None
 
-    def apply_snapshot(self, rows: DataFrame, at: pa.Scalar) -> Committed:
+    def apply_snapshot(self, rows: DataFrame, at: pa.Scalar) -> Committed | AlreadyApplied:
         """Applies a snapshot, with its version."""
         _check_frame(rows, "snapshots")
         refuse_own_columns(_arrow_schema(rows))
-        outcome = replace(self, asked=replace(self.asked, snapshot_at=at)).apply(rows, None)
-        return Committed(version=outcome.version, written=isinstance(outcome, Committed) and outcome.written)
+        return replace(self, asked=replace(self.asked, snapshot_at=at)).apply(rows, None)
 
     def check(self, changes: DataFrame) -> None:
         """Raises as `apply` does for every batch with the columns of `changes`."""

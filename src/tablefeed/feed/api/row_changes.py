@@ -222,10 +222,9 @@ def apply_changes_from_snapshot(
     asked = asking({"sequence_by": AT, **locals()})
     place, storage = location(url), store_options(storage_options)
 
-    def apply(rows: Any, at: pa.Scalar) -> Committed:
+    def apply(rows: Any, at: pa.Scalar) -> Committed | AlreadyApplied:
         log, state = newest_state(place, storage)
-        outcome = _applied(log, state, rows, replace(asked, snapshot_at=at), None)
-        return Committed(version=outcome.version, written=isinstance(outcome, Committed) and outcome.written)
+        return _applied(log, state, rows, replace(asked, snapshot_at=at), None)
 
     with naming(place):
         return in_order(snapshots, lambda: changeable(newest_state(place, storage)[1]), apply)

@@ -21,7 +21,7 @@ from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.folding import END_AT, KIND, SEQUENCE, Kind
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.target_rows import TargetRows
-from tablefeed.model.outcome import Committed
+from tablefeed.model.outcome import AlreadyApplied, Committed
 from tablefeed.model.schema import DataType, Struct, plain, widens
 
 AT, IS_GONE = "__SNAPSHOT_AT", "__IS_GONE"
@@ -99,7 +99,7 @@ def type_of(schema: Struct, name: str) -> DataType:
 def in_order(
     snapshots: tuple[Any, Any] | Callable[[Any], tuple[Any, Any] | None],
     newest: Callable[[], Snapshot],
-    apply: Callable[[Any, pa.Scalar], Committed],
+    apply: Callable[[Any, pa.Scalar], Committed | AlreadyApplied],
 ) -> Committed:
     """Applies the snapshots that `snapshots` gives, in order. Gives the last commit, or else the table's version."""
     done: Committed | None = None
@@ -115,7 +115,8 @@ def in_order(
         rows, at = found[0], _scalar(found[1])
         if is_applied(table, at):
             return done or Committed(version=table.version, written=False)
-        done = apply(rows, at)
+        outcome = apply(rows, at)
+        done = outcome if isinstance(outcome, Committed) else Committed(version=outcome.version, written=False)
         if not callable(snapshots):
             return done
 

@@ -161,9 +161,7 @@ class SchemaTracking(StreamMetadata):
 
     def _check_set_back(self, tracked: TrackedEntry, at: Snapshot) -> None:
         """Raises SchemaLogError where rows after `at`, from before `tracked`, would be read without their columns."""
-        then, now = mapped_schema(at.metadata), mapped_schema(self.metadata)
-        fits = compatibility.can_read_older(now.schema, then.schema) and not has_mapping_change(older=then, newer=now)
-        if fits and at.metadata.partition_columns == self.metadata.partition_columns:
+        if can_read(self.metadata, at.metadata, widened=True):
             return
         until = tracked.metadata.version
         commits = map(self._begun.log.commit, map(Version, range(at.version + 1, until)))
@@ -262,10 +260,14 @@ class SchemaTracking(StreamMetadata):
         )
 
 
-def can_read(newest: Metadata, older: Metadata) -> bool:
-    """Says whether all rows written under `older`, with all their columns, can be read with `newest`."""
+def can_read(newest: Metadata, older: Metadata, *, widened: bool = False) -> bool:
+    """Says whether all rows written under `older`, with all their columns, can be read with `newest`.
+
+    `widened`: also where the type of a column was widened since.
+    """
     ours, theirs = mapped_schema(newest), mapped_schema(older)
-    fits = compatibility.can_read(ours.schema, theirs.schema) and newest.partition_columns == older.partition_columns
+    holds = compatibility.can_read_older if widened else compatibility.can_read
+    fits = holds(ours.schema, theirs.schema) and newest.partition_columns == older.partition_columns
     return fits and not has_mapping_change(older=theirs, newer=ours)
 
 

@@ -159,7 +159,7 @@ def _nearest_floats(ordered: pa.UInt64Array) -> pa.FloatArray:
 
 
 def _decimals(texts: pa.StringArray, kind: pa.DataType, to_value: Callable[[object], object]) -> pa.Array:
-    """Arrow casts texts wrongly that have more than 38 fraction digits too many."""
+    """By Arrow only where no text has over 38 fraction digits more than `kind`: see `exact_decimal`."""
     longest = pc.max(pc.utf8_length(texts)).as_py() or 0
     if longest <= 39 + kind.scale and not pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():
         return texts.cast(kind)
