@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -355,22 +355,40 @@ def test_a_version_that_was_made_and_purged_while_its_writer_was_held_up_is_not_
 
 @pytest.mark.parametrize("flavour", ["states"], indirect=True)
 def test_a_state_that_is_put_into_the_log_of_another_table_is_taken_back(table: Path) -> None:
-    """The state before has the metadata, as one of CHECKPOINT: ours repeats it."""
-    there = log_of(table).load()
-    base = Version(there.version + 1)
-    update = StateUpdate(version=base, created_ms=1, metadata=there.metadata)
-    put_state(log_of(table), log_of(table).state(there.version), update)
-
     def made_anew() -> None:
         shutil.rmtree(table)
         tablefeed.append(table, ROWS, table_format="indextables")
 
-    log = log_of(table, Fault(operation="put_if_absent", name=names.state_name(Version(base + 1)), hook=made_anew))
-    with pytest.raises(errors.TablefeedError):
-        commit(log, None, written(log_of(table), new_rows(table, 901), txn=("ours", 0)), still())
+    put_late(table, made_anew)
 
     assert tablefeed.open_table(table).version == 1
     assert ids(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("flavour", ["states"], indirect=True)
+def test_a_state_that_is_put_after_the_table_was_deleted_does_not_bring_it_back(table: Path) -> None:
+    def deleted() -> None:
+        for path in filter(Path.is_file, [*table.rglob("*")]):
+            path.unlink()  # an object store has no folders, so its puts do not fail
+
+    put_late(table, deleted)
+
+    with pytest.raises(errors.TableNotFoundError):
+        tablefeed.open_table(table)
+
+
+def put_late(table: Path, hook: Callable[[], None]) -> None:
+    """Appends a row; `hook` runs right before the put of the state. The state before has the metadata: ours repeats it.
+
+    A state of CHECKPOINT has it.
+    """
+    there = log_of(table).load()
+    base = Version(there.version + 1)
+    update = StateUpdate(version=base, created_ms=1, metadata=there.metadata)
+    put_state(log_of(table), log_of(table).state(there.version), update)
+    log = log_of(table, Fault(operation="put_if_absent", name=names.state_name(Version(base + 1)), hook=hook))
+    with pytest.raises(errors.TablefeedError):
+        commit(log, None, written(log_of(table), new_rows(table, 901), txn=("ours", 0)), still())
 
 
 def test_writers_at_once_each_have_their_rows_once(table: Path) -> None:

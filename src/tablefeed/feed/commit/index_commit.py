@@ -126,9 +126,18 @@ class IndexCommit(FormatCommit):
         if not form.has_commits:
             mappings = mappings_of(transaction.files)
             new = self._state = index_states.state_commit(log, state, entry, mappings, replaces=self._replaces)
-            name, parts = names.state_name(entry.version), index_states.manifest_paths(new)
-            data = new.state_file
-            return Put(log=log, base=state, name=name, data=data, commit=entry, parts=parts, new_files=new_files)
+            parts = index_states.manifest_paths(new)
+            named = (f"{names.LOG_DIR}/{manifest.name}" for manifest in new.state.manifests)
+            return Put(
+                log=log,
+                base=state,
+                name=names.state_name(entry.version),
+                data=new.state_file,
+                commit=entry,
+                parts=parts,
+                new_files=new_files,
+                shared=[path for path in named if path not in parts],
+            )
         self._state = None
         if form.has_states:
             log.agreed_state(state.version)

@@ -213,7 +213,8 @@ def _times(put: Put) -> dict[Version, int]:
 def _is_of(put: Put, base: Snapshot) -> bool:
     """Whether the log still belongs to the table of `base`, whose commit was cleaned up and not replaced.
 
-    A state repeats the metadata of `base`, so ours says nothing about the log. The commit of version 0 does.
+    A state repeats the metadata of `base`, so ours says nothing about the log. The commit of version 0 does, and so do
+    the manifests that ours shares with `base`: a cleanup keeps them, and whoever deletes the table does not.
     """
     log = put.log
     if log.head(base.version) is not None and base.head is not None:
@@ -222,7 +223,8 @@ def _is_of(put: Put, base: Snapshot) -> bool:
         first = log.commit(Version(0)) if put.name.endswith(STATE_MANIFEST) else None
         if first is not None and first.metadata is not None and first.metadata.table_id != base.metadata.table_id:
             return False
-        return log.load().metadata.table_id == base.metadata.table_id
+        is_same = log.load().metadata.table_id == base.metadata.table_id
+        return is_same and all(log.store.exists(path) for path in put.shared)
     except (LogError, TableError):
         return False
 
