@@ -6,6 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -46,13 +47,15 @@ def test_tail_gives_the_commits_from_a_version_on(orders: Path) -> None:
     assert [(c["version"], c["operation"]) for c in commits] == [(1, "WRITE"), (2, "WRITE"), (3, "DELETE")]
 
 
-def test_tail_gives_the_commits_after_a_time(orders: Path) -> None:
+def test_tail_begins_with_the_first_commit_at_or_after_a_time(orders: Path) -> None:
     at_ms = next(tablefeed.open_table(orders, version=2).history()).committed_at_ms
-    from datetime import UTC, datetime
+    assert at_ms is not None
 
-    at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
+    def first_since(ms: int) -> list[int]:
+        at = datetime.fromtimestamp(ms / 1000, UTC).isoformat()
+        return [c["version"] for c in run("tail", orders, "--from", at, "-n", "1", "--json").records]
 
-    assert [c["version"] for c in run("tail", orders, "--from", at, "-n", "1", "--json").records] == [3]
+    assert (first_since(0), first_since(at_ms), first_since(at_ms + 1)) == ([0], [2], [3])
 
 
 def test_tail_gives_the_changed_rows_with_their_types(orders: Path) -> None:

@@ -70,7 +70,7 @@ def tail(
 
 
 def _after(table: str, first: str | None, options: dict[str, str]) -> int | None:
-    """The version before the first one: the last at or before a time."""
+    """The version before the first one, which is at or after a time."""
     at = point(first)
     if "version" in at:
         version = int(at["version"])
@@ -81,7 +81,9 @@ def _after(table: str, first: str | None, options: dict[str, str]) -> int | None
         return version - 1
     if not at:
         return None
-    return tablefeed.open_table(table, timestamp=str(at["timestamp"]), storage_options=options).version
+    from tablefeed.feed.api.follow import version_before
+
+    return version_before(table, str(at["timestamp"]), storage_options=options)
 
 
 class _ChangedRows:

@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, add, commit_path, log_of, metadata, protocol, put
 from support.logs import a_table as a_table_in
 from tablefeed import errors
-from tablefeed.feed.api.follow import LOOKS_BEFORE_LISTING, SLOWEST_POLL_FACTOR, _commits
+from tablefeed.feed.api.follow import LOOKS_BEFORE_LISTING, SLOWEST_POLL_FACTOR, _commits, version_before
 from tablefeed.model.actions import Commit, Version
 from tablefeed.store.memory import MemoryStore
 
@@ -166,12 +167,23 @@ def test_after_is_a_version_that_is_there_or_minus_one_for_all(tmp_path: Path, a
         tablefeed.follow(a_table(tmp_path), after=after)
 
 
+def test_a_time_begins_with_the_first_commit_at_or_after_it_and_else_with_the_next(tmp_path: Path) -> None:
+    url = a_table(tmp_path)
+    times_ms = [commit.committed_at_ms for commit in tablefeed.open_table(url).history()]
+
+    def before(ms: int) -> int:
+        return version_before(url, datetime.fromtimestamp(ms / 1000, UTC))
+
+    assert [before(ms) for ms in reversed(times_ms) if ms is not None] == [-1, 0, 1]
+    assert (version_before(url, "1990-01-01"), version_before(url, "2999-01-01")) == (-1, 2)
+
+
 def test_commits_that_were_removed_are_not_passed_over() -> None:
     log = a_log(v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")], v3=[add("c")])
     begun = log.load()
     log.store.delete(commit_path(1))
 
-    with pytest.raises(errors.LogGapError, match="Follow from version 1 on") as caught:
+    with pytest.raises(errors.LogGapError, match=r"Begin with version 2 \(in Python after=1\)") as caught:
         next(_commits(begun, Version(1), 1.0))
     assert (caught.value.expected, caught.value.found) == (1, 2)
 

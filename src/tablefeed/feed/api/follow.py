@@ -10,12 +10,14 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import date, datetime
 
-from tablefeed.errors import IllegalOptionError, LogGapError, TablefeedError
+from tablefeed.errors import IllegalOptionError, LogGapError, TableError, TablefeedError
 from tablefeed.feed.arguments import location, store_options, whole_number
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.same_table import SameTable
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
+from tablefeed.feed.snapshot.timeline import Timeline, parse_timestamp
 from tablefeed.feed.upkeep.consumers import Consumers, Reports
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -72,6 +74,26 @@ def follow(
     if reports is not None:
         reports.reads_after(Version(version - 1))
     return _commits(begun, version, poll_interval_s, reports)
+
+
+def version_before(
+    url: str | os.PathLike[str], timestamp: str | datetime | date, *, storage_options: Mapping[str, str] | None = None
+) -> Version:
+    """Gives the version after which `follow` begins with the first commit at or after `timestamp`.
+
+    It is the newest version where there is no such commit yet: the next commit is then the first. Raises as
+    `open_table` does.
+    """
+    log = open_log(location(url), store_options(storage_options))
+    at_ms = parse_timestamp(timestamp, argument="timestamp")
+    newest = log.load()
+    commits = [f for f in log.listing() if f.kind is LogFileKind.COMMIT and f.version <= newest.version]
+    try:
+        return Version(Timeline(newest, commits).first_at_or_after(at_ms) - 1)
+    except TableError as error:
+        if error.error_class != "DELTA_TIMESTAMP_GREATER_THAN_COMMIT":
+            raise
+        return newest.version
 
 
 def _commits(
@@ -132,5 +154,6 @@ def _refuse_hole(log: TableLog, version: Version, listed: Iterable[Version]) -> 
             url=log.url,
             expected=version,
             found=found,
-            remedy=f"They were removed. Follow from version {found - 1} on, or from a new snapshot.",
+            remedy=f"They were removed. Begin with version {found} (in Python after={found - 1}), "
+            "or with a new snapshot.",
         )
