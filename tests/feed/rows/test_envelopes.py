@@ -160,7 +160,7 @@ def as_json(*given: dict[str, Any] | None) -> pa.Table:
 
 def as_columns(*given: dict[str, Any], columns: dict[str, pa.DataType] = COLUMNS) -> pa.Table:
     row = pa.struct(columns)
-    source = pa.struct({"connector": pa.string(), "lsn": pa.int64(), "ts_ms": pa.int64()})
+    source = pa.struct({"connector": pa.string(), "lsn": pa.int64(), "sequence": pa.string(), "ts_ms": pa.int64()})
     kinds = {"before": row, "after": row, "op": pa.string(), "source": source, "ts_ms": pa.int64()}
     return pa.table({name: pa.array([one[name] for one in given], kind) for name, kind in kinds.items()})
 
@@ -198,6 +198,44 @@ def test_13_an_event_of_a_snapshot_loses_against_a_live_one_at_its_place(tmp_pat
     debezium(url, form(change("u", 30, after={"id": 1, "v": "live"}), change("r", 30, after={"id": 2, "v": "read"})))
     debezium(url, form(change("r", 30, after={"id": 1, "v": "read"}), change("r", 30, after={"id": 2, "v": "read"})))
     assert rows(url) == [(1, "live"), (2, "read")]
+
+
+@FORMS
+def test_a_change_of_postgres_that_was_not_committed_before_the_snapshot_is_newer(tmp_path: Path, form: Any) -> None:
+    """Its LSN is smaller than that of the snapshot."""
+    url = a_target(tmp_path)
+    debezium(url, form(change("r", 100, after={"id": 1, "v": "read"}, sequence='[null,"100"]')))
+    debezium(url, form(change("u", 95, after={"id": 1, "v": "live"}, sequence='["110","95"]')))
+    assert rows(url) == [(1, "live")]
+
+
+@FORMS
+def test_changes_of_postgres_are_in_the_order_of_commits_and_then_of_their_lsn(tmp_path: Path, form: Any) -> None:
+    url = a_target(tmp_path)
+    given = [(95, "90", "b"), (94, "90", "a"), (93, "110", "d"), (120, "90", "c")]
+    for lsn, commit, value in given:
+        debezium(url, form(change("u", lsn, after={"id": 1, "v": value}, sequence=f'["{commit}","{lsn}"]')))
+    assert rows(url) == [(1, "d")]
+
+
+@FORMS
+def test_an_event_of_an_incremental_snapshot_of_postgres_is_newer_than_what_was_committed_before(
+    tmp_path: Path, form: Any
+) -> None:
+    """Its `lsn` is null."""
+    url = a_target(tmp_path)
+
+    def read(commit: int, value: str) -> dict[str, Any]:
+        sequence = f'["{commit}","{commit + 5}"]'
+        return change("r", None, after={"id": 1, "v": value}, sequence=sequence, snapshot="incremental")
+
+    debezium(url, form(change("c", 95, after={"id": 1, "v": "lost its changes"}, sequence='["90","95"]')))
+    debezium(url, form(read(100, "repaired")))
+    debezium(url, form(read(120, "repaired again")))
+    assert rows(url) == [(1, "repaired again")]
+    debezium(url, form(change("u", 122, after={"id": 1, "v": "live"}, sequence='["120","122"]')))
+    debezium(url, form(read(120, "repaired again")))
+    assert rows(url) == [(1, "live")]
 
 
 @FORMS
@@ -422,6 +460,34 @@ def test_each_connector_has_its_own_order(tmp_path: Path, older: dict[str, Any],
     assert rows(url) == [(1, "new")]
 
 
+def at_row(op: str, row: int, value: str = "a") -> dict[str, Any]:
+    """An event of MySQL at one place of its log."""
+    image = {"before" if op == "d" else "after": {"id": 1, "v": value}}
+    return change(op, None, connector="mysql", file="b.1", pos=9, row=row, **image)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(at_row("c", 0), at_row("d", 0)), (at_row("u", 1), at_row("u", 0, "b"))],
+    ids=["a delete after an insert", "a second statement"],
+)
+def test_changes_of_a_compressed_transaction_of_mysql_are_refused_where_their_order_is_not_known(
+    tmp_path: Path, given: tuple[dict[str, Any], ...]
+) -> None:
+    url = a_target(tmp_path)
+    with pytest.raises(InvalidEventsError, match=r"the place 9 in MySQL's log, as with binlog_transaction_compression"):
+        debezium(url, as_json(*given))
+    debezium(url, kafka(*((at, 1, each) for at, each in enumerate(given))))
+    assert rows(url) == ([] if given[-1]["op"] == "d" else [(1, "b")])
+
+
+def test_one_event_of_mysql_may_delete_a_key_and_give_it_to_the_next_row(tmp_path: Path) -> None:
+    """Debezium makes a delete and an insert of an update that changes the key, as `SET id = id + 1`."""
+    url = a_target(tmp_path)
+    debezium(url, as_json(at_row("d", 0), at_row("c", 1, "b"), at_row("u", 2, "c"), at_row("u", 2, "c")))
+    assert rows(url) == [(1, "c")]
+
+
 def test_a_position_is_remembered_in_the_form_of_yesterday(tmp_path: Path) -> None:
     """In another form it would be older or newer than the positions that a table remembers."""
     url = a_target(tmp_path)
@@ -577,6 +643,7 @@ GOOD = {"id": 1, "v": "a"}
         (as_json(change("m", 1)), "op is 'm'"),
         (as_json(change("c", 1, after=GOOD, connector="oracle")), "connector 'oracle' is not known"),
         (as_json(change("c", None, after=GOOD)), "NULL_SEQUENCE"),
+        (as_json(change("c", 1, after=GOOD, sequence="5")), "source.sequence is '5'"),
         (as_json(None), "null value, or an event"),
         (as_json(change("d", 1)), "NULL_KEY"),
         (as_json(change("c", 1, after={**GOOD, "V": "b"})), "differ only in case"),
@@ -602,6 +669,7 @@ GOOD = {"id": 1, "v": "a"}
         "op",
         "connector",
         "position",
+        "sequence",
         "tombstone",
         "key",
         "twin",

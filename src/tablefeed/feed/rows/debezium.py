@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 from tablefeed.data.retype import is_bytes, is_text
 from tablefeed.delta import names
 from tablefeed.delta.schema.arrow_schema import to_arrow
-from tablefeed.errors import TABLE, InvalidEventsError, InvalidRowsError, SchemaMismatchError
+from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.columns import LONG, flat, gather, is_true, nulls, with_types
+from tablefeed.feed.rows.debezium_order import OFFSET, POSITION, position, refuse_shared_places, refused
 from tablefeed.feed.rows.debezium_values import UNAVAILABLE_TEXTS, Declared, Read, reader, unavailable
 from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.rows.folding import ABSENT, END_AT, START_AT
@@ -29,12 +30,10 @@ from tablefeed.model.schema import Struct
 from tablefeed.model.shown import shown
 
 OP, ORDER = "__op", "__position"
-_TS, _SOURCE_TS, _OFFSET = "__ts_ms", "__source_ts_ms", "__offset"
+_TS, _SOURCE_TS = "__ts_ms", "__source_ts_ms"
 _SAID = ("op", "source", "ts_ms")
 _PARTS = ("before", "after", *_SAID, "ts_us", "ts_ns", "transaction")
 _OPS = ("c", "u", "r", "d", "t")
-_POSITION = pa.struct({"log": pa.string(), "position": LONG, "row": LONG, "live": LONG})
-"""An event's place in the source's log. At one place an event of a snapshot is older than any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +60,26 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
     found = _of_json(changes, asked, wanted) if envelope is None else _of_columns(envelope, wanted)
     other = [op for op in found.op if op not in _OPS]
     if other:
-        raise _refused(f"op is {shown(other[0])} in an event, which changes no row. Filter such events.")
+        raise refused(f"op is {shown(other[0])} in an event, which changes no row. Filter such events.")
     sequence_by = asked.sequence_by
     if not sequence_by:
-        sequence_by = (_OFFSET,) if {"offset", "partition"} <= {*beside.column_names} else (ORDER,)
-        if sequence_by == (_OFFSET,) and "t" in found.op:
-            raise _refused("the offset of a truncate orders it in one partition only. Set sequence_by, or filter it.")
+        sequence_by = (OFFSET,) if {"offset", "partition"} <= {*beside.column_names} else (ORDER,)
+        if sequence_by == (OFFSET,) and "t" in found.op:
+            raise refused("the offset of a truncate orders it in one partition only. Set sequence_by, or filter it.")
     said = {f"__{name}": beside[name] for name in beside.column_names}
     said |= _said(found, with_order=sequence_by == (ORDER,))
-    rows, columns = _events(found, said, {name.lower() for name in asked.keys})
+    keys = {name.lower() for name in asked.keys}
+    rows, columns = _events(found, said, keys)
+    if ORDER in columns and any((source or {}).get("connector") == "mysql" for source in found.said["source"]):
+        events = pa.table({name: rows[name] for name in rows if name.lower() in keys})
+        refuse_shared_places(events, columns[ORDER], is_upsert=pc.not_equal(columns[OP], "d"))
     taken = [name for name in rows if name in columns]
     if taken:
         text = f"Column {taken[0]} of {TABLE} has the name of a column that Debezium's envelope gets."
         raise SchemaMismatchError(f"{text} List it in except_column_list.")
     if asked.apply_as_deletes is None and "d" in found.op and {*map(str.lower, sequence_by)} <= {*map(str.lower, rows)}:
         text = f"a delete has in sequence_by ({', '.join(sequence_by)}) the values of its row, so it is not newer"
-        raise _refused(f"{text}. Leave sequence_by out, or add a column of the envelope to it.")
+        raise refused(f"{text}. Leave sequence_by out, or add a column of the envelope to it.")
     # Of JSON, what is not wanted is left out already.
     excepted = (*(() if envelope is None else asked.except_column_list or ()), *columns)
     return pa.table({**rows, **columns}), replace(
@@ -152,9 +155,9 @@ def _said(found: _Changes, *, with_order: bool) -> dict[str, pa.Array]:
             _SOURCE_TS: pa.array([source.get("ts_ms") for source in sources], LONG),
         }
         if with_order:
-            columns[ORDER] = pa.array(map(_position, sources, found.op), _POSITION)
+            columns[ORDER] = pa.array(map(position, sources, found.op), POSITION)
     except (pa.ArrowException, AttributeError, OverflowError, UnicodeError) as error:
-        raise _refused(f"the field source or ts_ms of an event cannot be read: {error}. Filter it.") from error
+        raise refused(f"the field source or ts_ms of an event cannot be read: {error}. Filter it.") from error
     return columns
 
 
@@ -194,7 +197,7 @@ def _of_columns(envelope: Mapping[str, pa.ChunkedArray], wanted: pa.Schema) -> _
     try:
         said = {name: envelope.get(name, nulls(count)).to_pylist() for name in _SAID}
     except (OverflowError, UnicodeDecodeError) as error:  # a time after the year 9999, a text that is not UTF-8
-        raise _refused(f"the field op, source or ts_ms of an event cannot be read: {error}. Filter it.") from error
+        raise refused(f"the field op, source or ts_ms of an event cannot be read: {error}. Filter it.") from error
     old, new = (with_types(_members(image), wanted) for image in (before, after))
     if pa.types.is_null(envelope["after"].type):
         # Deletes only, which may have the key alone: then the other columns are the table's.
@@ -286,7 +289,7 @@ class _Images:
         declared = None if fields is None else {name: Declared.of(one) for name, one in _by_name(fields).items()}
         row: dict[str, Any] = {}
         if type(image) not in (dict, type(None)):
-            raise _refused("the row of an event is no JSON object. Give the events in columns.")
+            raise refused("the row of an event is no JSON object. Give the events in columns.")
         for name, value in (image or {}).items():
             if keys_only and name.lower() not in self.keys:
                 continue
@@ -294,7 +297,7 @@ class _Images:
             if column is None:
                 self._check_ignored(name)
             elif column.name in row:
-                raise _refused(f"an event has two fields {name!r} that differ only in case. Rename one.")
+                raise refused(f"an event has two fields {name!r} that differ only in case. Rename one.")
             elif not (type(value) is str and value in UNAVAILABLE_TEXTS):
                 row[column.name] = self._value(column, None if declared is None else declared.get(name), value)
         return row
@@ -339,54 +342,25 @@ def _payload(text: str | bytes | None) -> tuple[Any, Any]:
     try:
         found = json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
-        raise _refused(f"an event is no JSON: {error}. Filter it, or give the events in columns.") from error
+        raise refused(f"an event is no JSON: {error}. Filter it, or give the events in columns.") from error
     except ArithmeticError as error:
-        raise _refused("a number of an event has an exponent beyond 18 digits. Filter it.") from error
+        raise refused("a number of an event has an exponent beyond 18 digits. Filter it.") from error
     schema = None
     if type(found) is dict and found.keys() == {"schema", "payload"}:
         schema, found = found["schema"], found["payload"]
     if any(type(each) not in (dict, type(None)) for each in (schema, found)):
-        raise _refused("an event is no JSON object. Filter it, or give the events in columns.")
+        raise refused("an event is no JSON object. Filter it, or give the events in columns.")
     return found, (schema or {}).get("fields")
 
 
 def _by_name(fields: Any) -> dict[str, Mapping[str, Any]]:
     """Gives the descriptions of fields by the names of these."""
     if type(fields) is not list or any(type(one) is not dict or type(one.get("field")) is not str for one in fields):
-        raise _refused("the schema of an event does not name its fields as Kafka Connect does. Filter it.")
+        raise refused("the schema of an event does not name its fields as Kafka Connect does. Filter it.")
     return {one["field"]: one for one in fields}
 
 
 # --- both -----------------------------------------------------------------------------------------------------------
-
-
-def _position(source: Mapping[str, Any], op: str) -> tuple[str | None, int | None, int | None, int]:
-    """Gives the position of an event in the log of its source. Positions order all events of a key.
-
-    The changes of a Postgres row are ordered by their own LSN, because of row locks, whatever the order of commits.
-    """
-    is_live = int(op != "r")
-    log: str | None
-    match source.get("connector"):
-        case "postgresql":
-            log, position, row = "", source.get("lsn"), 0
-        case "mysql" | "mariadb":
-            number = str(source.get("file") or "").rpartition(".")[2]
-            log, position, row = number.zfill(20) if number else None, source.get("pos"), source.get("row") or 0
-        case "sqlserver":
-            commit, change = source.get("commit_lsn"), source.get("change_lsn")
-            log = f"{commit} {change or ''}" if commit and (change or not is_live) else None
-            position, row = source.get("event_serial_no") or 0, 0
-        case None:
-            why = "a null value, or an event whose source names no connector, has no position in a log"
-            raise _refused(f"{why}. Keep Kafka's columns offset and partition, or filter it.")
-        case other:
-            raise _refused(
-                f"the order of Debezium's connector {shown(other)} is not known. Set sequence_by, as to {_OFFSET}."
-            )
-    if not is_live:
-        log, position = log or "", position or 0
-    return log, position, row, is_live
 
 
 def _no_value(column: pa.Field, value: Any) -> InvalidRowsError:
@@ -394,7 +368,3 @@ def _no_value(column: pa.Field, value: Any) -> InvalidRowsError:
         f"A change for {TABLE} has no value of column {column.name}, which is {column.type}: "
         f"{shown(value, most=200)}. Nothing was committed. Correct it, or change the column's type."
     )
-
-
-def _refused(why: str) -> InvalidEventsError:
-    return InvalidEventsError(f"{TABLE} cannot take these changes: {why}")
