@@ -67,22 +67,26 @@ def with_row_ids(
 ) -> tuple[tuple[AddFile, ...], DomainMetadata | None]:
     """`files` with row ids after all earlier ones and `version` as their rows' commit, and the new mark as a domain.
 
-    The domain is None where the mark did not move. `domains` are those of the version before. Raises LogError where
-    their mark cannot be read. Raises CommitError where a file has no row count, or no ids are left.
+    A file that has either keeps it: it stays with another deletion vector. The domain is None where the mark did not
+    move. `domains` are those of the version before. Raises LogError where their mark cannot be read. Raises CommitError
+    where a file has no row count, or no ids are left.
     """
     before = mark = _mark(domains.get(names.ROW_TRACKING_DOMAIN))
     tracked = []
     for file in files:
-        rows = num_records(file.stats)
-        if rows is None or mark + rows > LAST_ROW_ID:
-            why = "its statistics have no row count" if rows is None else "the table has used all row ids"
-            raise CommitError(
-                f"Nothing was committed to {TABLE}: the rows of {file.path} need row ids, but none can be assigned: "
-                f"{why}.",
-                error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS" if rows is None else None,
-            )
-        tracked.append(replace(file, base_row_id=mark + 1, default_row_commit_version=version))
-        mark += rows
+        first, since = file.base_row_id, file.default_row_commit_version
+        if first is None:
+            rows = num_records(file.stats)
+            if rows is None or mark + rows > LAST_ROW_ID:
+                why = "its statistics have no row count" if rows is None else "the table has used all row ids"
+                raise CommitError(
+                    f"Nothing was committed to {TABLE}: the rows of {file.path} need row ids, but none can be "
+                    f"assigned: {why}.",
+                    error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS" if rows is None else None,
+                )
+            first, mark = mark + 1, mark + rows
+        since = version if since is None else since
+        tracked.append(replace(file, base_row_id=first, default_row_commit_version=since))
     return tuple(tracked), None if mark == before else _domain(mark)
 
 

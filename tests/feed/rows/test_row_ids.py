@@ -211,6 +211,23 @@ def test_a_table_that_does_not_promise_ids_yet_is_folded_without_them(tmp_path: 
     assert (added["baseRowId"], added["defaultRowCommitVersion"], info.get("tags", {})) == (2, 2, {})
 
 
+def test_a_file_without_ids_gets_them_when_rows_of_it_are_marked_where_rows_must_have_ids(tmp_path: Path) -> None:
+    """A backfill of ids passes over a file that another commit added meanwhile, so nobody else gives them."""
+    tablefeed.append(tmp_path, pa.table({"id": [1, 2, 3]}), properties=VECTORS)
+    tablefeed.alter(tmp_path, enable_features=["rowTracking"])
+
+    tablefeed.delete(tmp_path, "id = 2")
+    tablefeed.append(tmp_path, pa.table({"id": [4]}))
+    tablefeed.delete(tmp_path, "id = 3")
+
+    given = [[(a["baseRowId"], a["defaultRowCommitVersion"]) for a in said(tmp_path, v, "add")] for v in (2, 3, 4)]
+    assert given == [[(0, 2)], [(3, 3)], [(0, 2)]]
+    assert [said(tmp_path, v, "domainMetadata")[0]["configuration"] for v in (2, 3)] == [
+        '{"rowIdHighWaterMark":2}',
+        '{"rowIdHighWaterMark":3}',
+    ]
+
+
 def test_files_of_changes_have_no_ids(tmp_path: Path) -> None:
     url = a_table(tmp_path, {**TRACKED, **FED})
 

@@ -80,7 +80,7 @@ def commit_entry(
     commit_time_ms = next_commit_time(state, now_ms) if properties.keeps_commit_times else None
     if state is not None and metadata is not None and not state.properties.keeps_commit_times:
         metadata = with_commit_times(metadata, version, commit_time_ms)
-    added, domain = (*transaction.files, *rewriting.added), None
+    added, domain = (*transaction.files, *rewriting.added, *rewriting.marked), None
     if row_tracking.supports_row_tracking(table[0]) and not properties.suspends_row_tracking:
         before = {} if state is None else state.facts.domains
         added, domain = row_tracking.with_row_ids(added, before, version=version)
@@ -109,7 +109,7 @@ def commit_entry(
     )
     return Commit(
         version=version,
-        files=(*added, *rewriting.marked, *folded, *rewriting.changes),
+        files=(*added, *folded, *rewriting.changes),
         txns=txns_of(transaction, now_ms),
         metadata=metadata if marks is None else marks,
         protocol=protocol,
