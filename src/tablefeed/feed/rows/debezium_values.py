@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from tablefeed.data.retype import is_bytes, is_text
 from tablefeed.feed.rows.columns import flags, is_true
-from tablefeed.model.spark_texts import exact_decimal
+from tablefeed.model.spark_texts import exact_decimal, read_decimal
 
 Read = Callable[[Any], Any]
 """Gives what `pyarrow.array` takes as a value of the column. Raises TypeError, ValueError and ArithmeticError."""
@@ -136,7 +136,11 @@ def _double(value: Any) -> float:
 
 def _float_as_double(value: Any) -> float:
     # The value of the float, which has fewer digits in JSON.
-    (found,) = struct.unpack("f", struct.pack("f", _float(value)))
+    return _nearest_float(_float(value))
+
+
+def _nearest_float(value: float) -> float:
+    (found,) = struct.unpack("f", struct.pack("f", value))
     return float(found)
 
 
@@ -145,7 +149,11 @@ def _float(value: Any) -> float:
         raise ValueError
     if type(value) in (int, Decimal) and len(Decimal(value).normalize().as_tuple().digits) > _MOST_DIGITS_OF_A_FLOAT:
         raise ValueError
-    return _double(value)
+    found = _double(value)
+    nearest = _nearest_float(found)
+    if math.isinf(nearest) != math.isinf(found) or (nearest == 0) != (found == 0):
+        raise ValueError
+    return found
 
 
 def _bytes(value: Any) -> bytes:
@@ -156,7 +164,7 @@ def _decimal(kind: pa.DataType, said: Declared) -> Read | None:
     def number(value: Any) -> Decimal:
         if type(value) not in ((str,) if said.type == "string" else (int, Decimal)):
             raise TypeError
-        return exact_decimal(Decimal(value), kind.precision, kind.scale)
+        return exact_decimal(read_decimal(value) if type(value) is str else Decimal(value), kind.precision, kind.scale)
 
     def unscaled(value: Any, scale: int) -> Decimal:
         digits = Decimal(int.from_bytes(_bytes(value), "big", signed=True)).as_tuple()
