@@ -34,6 +34,23 @@ def test_a_table_that_is_well_has_no_problem_and_no_warning_but_of_what_it_lacks
     }
 
 
+def test_a_table_that_records_no_changes_is_not_to_be_read_with_its_change_feed(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1, 2]}))
+    tablefeed.delete(tmp_path, "id = 1")
+
+    done = found(run("doctor", tmp_path, "--json"))
+
+    assert done["stream"]["remedy"] == "Set skipChangeCommits=true to leave them out."
+    assert (done["checkpoint"]["status"], done["checkpoint"]["text"]) == ("ok", "there is none yet")
+
+
+def test_a_log_of_indextables_that_was_truncated_lacks_nothing(corpus: Path) -> None:
+    done = run("doctor", corpus / "indextables" / "it053_json_skip", "--json")
+
+    assert done.code == 0
+    assert found(done)["log"]["text"] == "it has every commit from version 5 to 6"
+
+
 def test_commits_that_stop_a_stream_are_named_with_the_options(orders: Path) -> None:
     done = run("doctor", orders)
 

@@ -18,11 +18,13 @@ from tablefeed.delta.features import supported_features
 from tablefeed.errors import TablefeedError, TableNotFoundError
 from tablefeed.feed.arguments import location, store_options
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
+from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, is_of_one_commit, required_commit
 from tablefeed.feed.upkeep.vacuum import vacuum
 from tablefeed.feed.write.sink import plan_write
 from tablefeed.log.conflicts import WriteKind
+from tablefeed.log.segment import earliest_reproducible
 from tablefeed.model.actions import Commit
 from tablefeed.model.logfile import LogFile, LogFileKind
 
@@ -96,7 +98,7 @@ def diagnose(
     where, options = location(url), store_options(storage_options)
     log = open_log(where, options)
     listed = [f for f in log.listing(over_holes=True) if f.kind is LogFileKind.COMMIT]
-    yield from _gaps(listed)
+    yield from _gaps(log, listed)
     try:
         snapshot = log.load_for_files()
     except TableNotFoundError:
@@ -115,8 +117,9 @@ def diagnose(
             if not is_of_one_commit(error):
                 raise
             yield Finding(topic="log", status="problem", text=error.message)
-    yield _stream([commit for _, commit in commits])
-    yield _change_feed(snapshot)
+    records_changes = log.records_changes(snapshot.metadata)
+    yield _stream([commit for _, commit in commits], records_changes=records_changes)
+    yield _change_feed(records_changes=records_changes)
     yield _write(log, snapshot)
     yield from _others(snapshot)
     yield _checkpoint(log, snapshot, listed)
@@ -129,7 +132,7 @@ def diagnose(
 # --- what can be done ------------------------------------------------------------------------------------------------
 
 
-def _stream(commits: Sequence[Commit]) -> Finding:
+def _stream(commits: Sequence[Commit], *, records_changes: bool) -> Finding:
     changed = [c for c in commits if any(f.data_change for f in c.removed)]
     if not changed:
         text = "tablefeed streams the table: the newest commits only add rows"
@@ -140,12 +143,14 @@ def _stream(commits: Sequence[Commit]) -> Finding:
         topic="stream",
         status="warning",
         text=f"a stream stops where rows are removed or rewritten, as in version {changed[-1].version} ({operation})",
-        remedy="Set readChangeFeed=true to get these changes, or skipChangeCommits=true to leave them out.",
+        remedy="Set readChangeFeed=true to get these changes, or skipChangeCommits=true to leave them out."
+        if records_changes
+        else "Set skipChangeCommits=true to leave them out.",
     )
 
 
-def _change_feed(snapshot: Snapshot) -> Finding:
-    if snapshot.log.records_changes(snapshot.metadata):
+def _change_feed(*, records_changes: bool) -> Finding:
+    if records_changes:
         return Finding(topic="change feed", status="ok", text="commits record the changes of rows")
     return Finding(
         topic="change feed",
@@ -203,7 +208,11 @@ def _others(snapshot: Snapshot) -> Iterator[Finding]:
 # --- what is wrong ---------------------------------------------------------------------------------------------------
 
 
-def _gaps(listed: Sequence[LogFile]) -> Iterator[Finding]:
+def _gaps(log: TableLog, listed: Sequence[LogFile]) -> Iterator[Finding]:
+    if isinstance(log, IndexTablesLog) and len(listed) > 1 and listed[0].version == 0:
+        readable = earliest_reproducible(f for f in log.listing(over_holes=True) if f.version)
+        if readable == listed[1].version:
+            listed = listed[1:]  # IndexTables' TRUNCATE TIME TRAVEL keeps version 0 of those that it deletes
     found = False
     for before, after in pairwise(listed):
         if after.version > before.version + 1:
@@ -226,10 +235,11 @@ def _checkpoint(log: TableLog, snapshot: Snapshot, listed: Sequence[LogFile]) ->
         return Finding(topic="checkpoint", status="problem", text=text, remedy=remedy)
     newest = max((f.version for f in log.listing() if f.kind in _WHOLE), default=None)
     after = sum(newest is None or f.version > newest for f in listed)
+    text = f"{after} commits came after the last checkpoint" if newest is not None else "there is none yet"
     if after > _CHECKPOINT_AFTER:
-        text = f"{after} commits came after the last checkpoint; each new reader reads them all"
+        text = f"{text}; each new reader reads {after} commits"
         return Finding(topic="checkpoint", status="warning", text=text, remedy=remedy)
-    return Finding(topic="checkpoint", status="ok", text=f"{after} commits came after the last checkpoint")
+    return Finding(topic="checkpoint", status="ok", text=text)
 
 
 def _clocks(commits: Sequence[tuple[LogFile, Commit]], *, now_ms: int) -> Iterator[Finding]:
