@@ -111,13 +111,28 @@ from support.command_line import run
             "Error: {t}/none is neither a table nor the checkpoint of a query",
         ),
         (["replicate", "{t}", "{none}", "--target-storage-option", "x"], 2, "Error: Invalid value for --target-"),
+        (
+            ["append", "{none}", "{nulls}.csv"],
+            3,
+            "Error: [DELTA_NULL_SCHEMA_IN_STREAMING_WRITE] Column 'note' of the rows has the type void, which no "
+            "column of {none} can have. The file has no value in it that says another type. Create the table",
+        ),
+        (
+            ["changes", "{plain}"],
+            3,
+            "Error: [DELTA_MISSING_CHANGE_DATA] The changes of versions 0 to 0 of {plain} cannot be read: version 0 "
+            "did not record them. Read a range in which the property delta.enableChangeDataFeed is true, or "
+            "let tablefeed.changes compute them from the files with --deduplication-mode dropCarryovers.",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_a_code(
     arguments: list[str], code: int, line: str, orders: Path, tmp_path: Path
 ) -> None:
-    places = {name: str(tmp_path / name) for name in ("none", "text", "loop")} | {"t": str(orders)}
+    places = {name: str(tmp_path / name) for name in ("none", "text", "loop", "nulls", "plain")} | {"t": str(orders)}
     (tmp_path / "text").touch()
+    (tmp_path / "nulls.csv").write_text("id,note\n1,\n")
+    tablefeed.append(tmp_path / "plain", pa.table({"id": [1]}))
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
 
     done = run(*(argument.format(**places) for argument in arguments))

@@ -52,7 +52,8 @@ class ChangesRecorded:
         raise ChangeDataError(
             f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {url} cannot be read: version "
             f"{version} did not record them. Read a range in which the property {names.ENABLE_CHANGE_DATA_FEED} is "
-            "true. To record changes from now on, set it: alter(url, set_properties={...}) in tablefeed, or ALTER "
+            "true, or let tablefeed.changes compute them from the files with deduplication_mode=dropCarryovers. To "
+            "record changes from now on, set the property: alter(url, set_properties={...}) in tablefeed, or ALTER "
             "TABLE ... SET TBLPROPERTIES in Spark.",
             url=url,
             version=version,

@@ -42,7 +42,7 @@ def check_collision(txn: Txn, recorded: int, on_collision: OnCollision, *, url: 
         f"Nothing was written to {url}: it records version {recorded} of the application {txn.app_id}, and this is "
         f"version {txn.txn_version}. So the query's checkpoint is new or was restored, or another run is alive. Start "
         "a stream on a new checkpoint, after the rows that the table has (startingVersion). For other writes use a new "
-        "txnAppId, or set txnVersionCollision=skip to write older versions again on purpose."
+        "txnAppId. If older versions come again on purpose, txnVersionCollision=skip skips them without this warning."
     )
     if on_collision is OnCollision.FAIL:
         raise CommitError(text, url=url)
