@@ -366,29 +366,39 @@ def test_a_state_that_is_put_into_the_log_of_another_table_is_taken_back(table: 
 
 
 @pytest.mark.parametrize("flavour", ["states"], indirect=True)
-def test_a_state_that_is_put_after_the_table_was_deleted_does_not_bring_it_back(table: Path) -> None:
+@pytest.mark.parametrize("before", ["/manifests/", names.STATE_MANIFEST])
+@pytest.mark.parametrize("kind", [WriteKind.APPEND, WriteKind.OVERWRITE])
+def test_a_state_that_is_put_after_the_table_was_deleted_does_not_bring_it_back(
+    table: Path, before: str, kind: WriteKind
+) -> None:
     def deleted() -> None:
         for path in filter(Path.is_file, [*table.rglob("*")]):
             path.unlink()  # an object store has no folders, so its puts do not fail
 
-    put_late(table, deleted)
+    put_late(table, deleted, before=before, kind=kind)
 
     with pytest.raises(errors.TableNotFoundError):
         tablefeed.open_table(table)
 
 
-def put_late(table: Path, hook: Callable[[], None]) -> None:
-    """Appends a row; `hook` runs right before the put of the state. The state before has the metadata: ours repeats it.
+def put_late(
+    table: Path,
+    hook: Callable[[], None],
+    *,
+    before: str = names.STATE_MANIFEST,
+    kind: WriteKind = WriteKind.APPEND,
+) -> None:
+    """Writes a row; `hook` runs right before a file like `before` is put, and the write must raise an error.
 
-    A state of CHECKPOINT has it.
+    The state before has the metadata, as one of CHECKPOINT: ours repeats it.
     """
     there = log_of(table).load()
     base = Version(there.version + 1)
     update = StateUpdate(version=base, created_ms=1, metadata=there.metadata)
     put_state(log_of(table), log_of(table).state(there.version), update)
-    log = log_of(table, Fault(operation="put_if_absent", name=names.state_name(Version(base + 1)), hook=hook))
+    log = log_of(table, Fault(operation="put_if_absent", name=before, hook=hook))
     with pytest.raises(errors.TablefeedError):
-        commit(log, None, written(log_of(table), new_rows(table, 901), txn=("ours", 0)), still())
+        commit(log, None, written(log_of(table), new_rows(table, 901), txn=("ours", 0), kind=kind), still())
 
 
 def test_writers_at_once_each_have_their_rows_once(table: Path) -> None:

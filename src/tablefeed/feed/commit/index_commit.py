@@ -127,7 +127,7 @@ class IndexCommit(FormatCommit):
             mappings = mappings_of(transaction.files)
             new = self._state = index_states.state_commit(log, state, entry, mappings, replaces=self._replaces)
             parts = index_states.manifest_paths(new)
-            named = (f"{names.LOG_DIR}/{manifest.name}" for manifest in new.state.manifests)
+            manifests = (f"{names.LOG_DIR}/{manifest.name}" for manifest in new.state.manifests)
             return Put(
                 log=log,
                 base=state,
@@ -136,7 +136,7 @@ class IndexCommit(FormatCommit):
                 commit=entry,
                 parts=parts,
                 new_files=new_files,
-                shared=[path for path in named if path not in parts],
+                needed=(*manifests, *transaction.paths),
             )
         self._state = None
         if form.has_states:

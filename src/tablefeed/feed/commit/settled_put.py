@@ -214,7 +214,7 @@ def _is_of(put: Put, base: Snapshot) -> bool:
     """Whether the log still belongs to the table of `base`, whose commit was cleaned up and not replaced.
 
     A state repeats the metadata of `base`, so ours says nothing about the log. The commit of version 0 does, and so do
-    the manifests that ours shares with `base`: a cleanup keeps them, and whoever deletes the table does not.
+    the files that ours names: a cleanup of the log keeps them, and whoever deletes the table does not.
     """
     log = put.log
     if log.head(base.version) is not None and base.head is not None:
@@ -224,7 +224,7 @@ def _is_of(put: Put, base: Snapshot) -> bool:
         if first is not None and first.metadata is not None and first.metadata.table_id != base.metadata.table_id:
             return False
         is_same = log.load().metadata.table_id == base.metadata.table_id
-        return is_same and all(log.store.exists(path) for path in put.shared)
+        return is_same and all(log.store.exists(path) for path in put.needed)
     except (LogError, TableError):
         return False
 

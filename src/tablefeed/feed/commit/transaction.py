@@ -118,8 +118,8 @@ class Put:
     `data` has a random id, so no other writer puts the same bytes. `also_removed`: see `Surroundings.on_committed`.
     `parts` are files in the log, written before, that are of no use unless `data` is put. `draft` is for all puts of a
     commit that may have the same `data`; None: each has its own. `new_files` are the paths of files that must be there
-    after the put, where the write found no table. `shared` are files in the log that earlier versions have too, without
-    which nobody can read this one.
+    after the put, where the write found no table. `needed` are files without which nobody can read a version that
+    says by itself what the table is.
     """
 
     log: TableLog
@@ -131,7 +131,7 @@ class Put:
     parts: Sequence[str] = ()
     draft: Draft | None = None
     new_files: Sequence[str] = ()
-    shared: Sequence[str] = ()
+    needed: Sequence[str] = ()
 
     @property
     def version(self) -> Version:
