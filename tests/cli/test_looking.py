@@ -169,6 +169,24 @@ def test_a_range_has_the_commits_after_its_begin_up_to_its_end(asked: str, versi
     assert [c["version"] for c in run("log", orders, asked, "--json").records] == versions
 
 
+def test_log_has_commits_that_a_cleanup_left_before_the_earliest_version_that_can_be_read(tmp_path: Path) -> None:
+    for number in range(6):
+        tablefeed.append(tmp_path, pa.table({"id": [number]}))
+        if number == 4:
+            tablefeed.checkpoint(tmp_path)
+    for version in (0, 1):
+        (tmp_path / "_delta_log" / f"{version:020}.json").unlink()
+
+    def versions(*arguments: str) -> list[int]:
+        return [commit["version"] for commit in run("log", tmp_path, *arguments, "--json").records]
+
+    assert versions() == [5, 4, 3, 2]
+    assert (versions("3"), versions("1..3"), versions("..3"), versions("..3", "-n", "1")) == ([3], [3, 2], [3, 2], [3])
+    gone = run("log", tmp_path, "1")
+    assert (gone.code, gone.out) == (3, "")
+    assert "Version 1 of" in gone.err
+
+
 def test_a_line_of_the_log_can_say_what_files_changed(orders: Path) -> None:
     one, two = run("log", orders, "--oneline", "--stat", "-n", "2").out.splitlines()
 

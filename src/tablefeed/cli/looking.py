@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, dropwhile
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -25,6 +26,7 @@ from tablefeed.cli.arguments import names as names_in
 from tablefeed.cli.exits import DIFFERENT
 from tablefeed.cli.output import aligned, first_of, print_json, print_pairs, print_problems, styled
 from tablefeed.cli.rows import Format, Limit, Output, chosen_format, write_rows
+from tablefeed.errors import VersionNotFoundError
 from tablefeed.wording.words import moment, printable, size
 
 if TYPE_CHECKING:
@@ -166,13 +168,22 @@ def log(
     """
     oldest, newest = span(commits)
     options, problems = storage(storage_option), list[str]()
-    opened = _opened(table, {} if newest is None else {"version": newest}, options, problems)
+    refused: VersionNotFoundError | None = None
+    try:
+        opened = _opened(table, {} if newest is None else {"version": newest}, options, problems)
+    except VersionNotFoundError as error:  # after a cleanup the log may still have this commit
+        if newest is None or newest > error.latest:
+            raise
+        opened, refused = _opened(table, {}, options, problems), error
     if oldest is not None and oldest > opened.version + 1 and not problems:
         text = f"{commits!r} begins after the newest version, {opened.version}"
         raise typer.BadParameter(text, param_hint="RANGE")
     all_commits = opened.commits(
-        limit if oldest is None else None, on_unreadable=lambda error: problems.append(error.message)
+        limit if oldest is None and refused is None else None,
+        on_unreadable=lambda error: problems.append(error.message),
     )
+    if refused is not None:
+        all_commits = first_of(_up_to(refused, all_commits), limit)
     found = all_commits if oldest is None else _since(all_commits, oldest, limit)
     for commit in found:
         if as_json:
@@ -184,6 +195,15 @@ def log(
     print_problems(problems)
     if problems:
         raise typer.Exit(DIFFERENT)
+
+
+def _up_to(refused: VersionNotFoundError, commits: Iterator[Commit]) -> Iterator[Commit]:
+    """The commits from that of the refused version on; raises the refusal where the log does not have it."""
+    found = dropwhile(lambda commit: commit.version > refused.version, commits)
+    newest = next(found, None)
+    if newest is None or newest.version != refused.version:
+        raise refused
+    return chain([newest], found)
 
 
 def _since(commits: Iterator[Commit], oldest: int, limit: int | None) -> Iterable[Commit]:
