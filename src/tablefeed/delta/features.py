@@ -160,8 +160,8 @@ def protocol_for(schema: Struct, protocol: Protocol) -> Protocol:
     if missing:
         raise UnsupportedFeatureError(
             f"The new columns need features that {TABLE} does not have: {', '.join(missing)}. Nothing was written. Add "
-            f"them to the table first (ALTER TABLE ... SET TBLPROPERTIES ('{names.FEATURE_PREFIX}{missing[0]}' = "
-            "'supported')), or cast the columns.",
+            f"them to the table first (tablefeed.alter with enable_features={missing}, or ALTER TABLE ... SET "
+            f"TBLPROPERTIES ('{names.FEATURE_PREFIX}{missing[0]}' = 'supported')), or cast the columns.",
             features=tuple(missing),
             error_class="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
         )

@@ -71,7 +71,9 @@ def run(
 def changeable(state: Snapshot | None) -> DeltaSnapshot:
     """Gives `state`. Raises TableNotFoundError and UnsupportedFeatureError for a table whose rows cannot be changed."""
     if state is None:
-        raise TableNotFoundError(f"There is no table at {TABLE}, so no rows can be changed. Check the path.")
+        raise TableNotFoundError(
+            f"There is no table at {TABLE}, so no rows can be changed. Check the path, or create the table first."
+        )
     if isinstance(state, DeltaSnapshot):
         return state
     raise UnsupportedFeatureError(
