@@ -13,6 +13,7 @@ from tablefeed.delta.features import (
     check_readable,
     check_writable,
     protocol_for,
+    raised_protocol,
     required_protocol,
     supported_features,
 )
@@ -238,6 +239,15 @@ def test_the_feature_of_variants_is_added_to_a_table_that_is_to_have_one_and_no_
     with pytest.raises(UnsupportedFeatureError) as caught:
         protocol_for(clocks, legacy(1, 2))
     assert caught.value.features == ("timestampNtz", "variantType")
+
+
+def test_the_earlier_name_of_a_feature_stands_for_it() -> None:
+    """delta-rs, through delta-kernel-rs, reads and writes such tables too."""
+    listed = listing("timestampWithoutTimezone")
+    schema = columns(Primitive("timestamp_ntz"))
+    check_writable(listed, a_table(kind="timestamp_ntz"), removes=True)
+    assert protocol_for(schema, listed) == listed
+    assert raised_protocol(listed, a_table(kind="timestamp_ntz"), schema=schema) == listed
 
 
 def test_a_column_mapping_that_the_protocol_does_not_support_is_refused() -> None:

@@ -151,9 +151,7 @@ def protocol_for(schema: Struct, protocol: Protocol) -> Protocol:
     stop the table's readers and writers: raises UnsupportedFeatureError where such a feature is missing.
     """
     uses = Uses(properties=TableProperties({}), column_keys=frozenset(), types=_type_words(schema))
-    listed = (protocol.writer_features or frozenset()) & (protocol.reader_features or frozenset())
-    if f"{_VARIANT}-preview" in listed:  # Delta-Spark accepts it too
-        listed |= {_VARIANT}
+    listed = _with_meanings((protocol.writer_features or frozenset()) & (protocol.reader_features or frozenset()))
     missing = sorted(feature.name for feature in _active(uses) if feature.name not in listed)
     if missing == [_VARIANT]:
         return _as_low_as_can_be(supported_features(protocol) | {_VARIANT})
@@ -176,7 +174,7 @@ def raised_protocol(protocol: Protocol, metadata: Metadata, *, schema: Struct, a
     """
     has, uses = supported_features(protocol), _uses(metadata)
     active = {feature.name for feature in _active(uses)} | _of_required_columns(schema)
-    wanted = {name for name in active if f"{name}-preview" not in has} | {*asked}
+    wanted = {name for name in active if name in has or name not in _with_meanings(has)} | {*asked}
     by_hand = sorted((wanted - {*asked} - has) & _BY_HAND.keys())
     if by_hand:
         raise UnsupportedFeatureError(
@@ -241,6 +239,7 @@ def _widened(uses: Uses) -> bool:
 # --- the table -----------------------------------------------------------------------------------------------------
 
 _VARIANT, _CATALOG_MANAGED = "variantType", "catalogManaged"
+_EARLIER_NTZ = "timestampWithoutTimezone"  # old tables list it; delta-kernel-rs reads it as timestampNtz too
 
 
 def _both(
@@ -276,6 +275,7 @@ FEATURES: Mapping[str, Feature] = {
         # Every writer must assign row ids as soon as the feature is listed (row_tracking.py).
         Feature(names.ROW_TRACKING, _property(names.ENABLE_ROW_TRACKING)),
         _both("timestampNtz", _type("timestamp_ntz")),
+        _both(_EARLIER_NTZ),
         # Other domains are not changed: we write only that of row tracking, and that of clustering for a new table.
         Feature("domainMetadata"),
         # Written where the policy asks for them (feed/upkeep/delta_checkpoint.py).
@@ -368,6 +368,12 @@ def _as_low_as_can_be(listed: frozenset[str]) -> Protocol:
         reader_features=readers if reader == _READER_VERSION else None,
         writer_features=listed,
     )
+
+
+def _with_meanings(listed: frozenset[str]) -> frozenset[str]:
+    """`listed`, and the features of which it has the preview, as in Delta-Spark, or an earlier name."""
+    meant = {name.removesuffix("-preview") for name in listed}
+    return listed | meant | ({"timestampNtz"} if _EARLIER_NTZ in listed else set())
 
 
 def _listed(protocol: Protocol) -> frozenset[str]:

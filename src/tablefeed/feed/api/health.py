@@ -61,6 +61,7 @@ _RS_WRITES = frozenset(
         "generatedColumns",
         "invariants",
         "timestampNtz",
+        "timestampWithoutTimezone",
         "v2Checkpoint",
         "variantType",
     }
