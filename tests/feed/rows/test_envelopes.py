@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -401,9 +401,14 @@ HSTORE = json.dumps({UNAVAILABLE: UNAVAILABLE}, separators=(",", ":"))
         (pa.list_(pa.string()), ["a"], [UNAVAILABLE]),
         (pa.list_(pa.string()), ["a"], ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]),
         (pa.list_(pa.int32()), [1], list(UNAVAILABLE.encode())),
+        (
+            pa.list_(pa.date32()),
+            [date(1970, 1, 2)],
+            [date(1970, 1, 1) + timedelta(each) for each in UNAVAILABLE.encode()],
+        ),
         (pa.map_(pa.string(), pa.string()), [("a", "b")], [(UNAVAILABLE, UNAVAILABLE)]),
     ],
-    ids=["base64", "hex", "hstore", "bytes", "texts", "uuids", "integers", "map"],
+    ids=["base64", "hex", "hstore", "bytes", "texts", "uuids", "integers", "dates", "map"],
 )
 def test_20_each_form_of_a_value_that_the_database_did_not_give_leaves_it_as_it_is(
     tmp_path: Path, kind: pa.DataType, value: Any, unavailable: Any
@@ -413,6 +418,30 @@ def test_20_each_form_of_a_value_that_the_database_did_not_give_leaves_it_as_it_
     debezium(url, as_columns(change("c", 1, after={"id": 1, "v": value}), columns=columns))
     debezium(url, as_columns(change("u", 2, after={"id": 1, "v": unavailable}), columns=columns))
     assert rows(url) == [(1, value)]
+
+
+@FORMS
+def test_20_a_row_that_begins_without_a_value_that_the_database_did_not_give_is_refused(
+    tmp_path: Path, form: Any
+) -> None:
+    """Its value would be null. Such a row has a new key: Debezium reports a delete and an insert, or one update."""
+    url = a_target(tmp_path)
+    debezium(url, form(change("c", 1, after={"id": 1, "v": "a"})))
+    new = {"id": 2, "v": UNAVAILABLE}
+    for event in (change("c", 2, after=new), change("u", 2, before={"id": 1, "v": None}, after=new)):
+        with pytest.raises(InvalidEventsError, match=r"1 events begin a row, .* whose value of column v the database"):
+            debezium(url, form(event))
+    assert rows(url) == [(1, "a")]
+
+
+@FORMS
+@pytest.mark.parametrize("given", [{"except_column_list": ["v"]}, {"column_list": ["id"]}], ids=["except", "only"])
+def test_20_a_value_that_the_table_does_not_get_may_be_unknown(
+    tmp_path: Path, form: Any, given: dict[str, list[str]]
+) -> None:
+    url = a_target(tmp_path)
+    debezium(url, form(change("c", 1, after={"id": 1, "v": UNAVAILABLE})), **given)
+    assert rows(url) == [(1, None)]
 
 
 @pytest.mark.parametrize("unavailable", [UNAVAILABLE.encode().hex(), HSTORE], ids=["hex", "hstore"])

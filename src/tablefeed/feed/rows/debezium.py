@@ -23,7 +23,7 @@ from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.columns import LONG, flat, gather, is_true, nulls, with_types
 from tablefeed.feed.rows.debezium_order import OFFSET, POSITION, position, refuse_shared_places, refused
-from tablefeed.feed.rows.debezium_values import UNAVAILABLE_TEXTS, Declared, Read, reader, unavailable
+from tablefeed.feed.rows.debezium_values import UNAVAILABLE_TEXTS, Declared, Read, reader, refuse_unknown, unavailable
 from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.rows.folding import ABSENT, END_AT, START_AT
 from tablefeed.model.schema import Struct
@@ -40,13 +40,15 @@ _OPS = ("c", "u", "r", "d", "t")
 class _Changes:
     """The images of rows before and after each change, by column, and the fields of the envelopes.
 
-    `absent` marks the fields that `new` lacks. If `absent` is None, placeholders in `new` mark them.
+    `absent` marks the fields that `new` lacks, `unknown` those with the placeholder of a value that the database did
+    not give. If both are None, the placeholders are in `new`.
     """
 
     old: Mapping[str, pa.ChunkedArray]
     new: Mapping[str, pa.ChunkedArray]
     said: Mapping[str, list[Any]]
     absent: Mapping[str, pa.ChunkedArray] | None = None
+    unknown: Mapping[str, pa.ChunkedArray] | None = None
 
     @property
     def op(self) -> list[Any]:
@@ -69,7 +71,10 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
     said = {f"__{name}": beside[name] for name in beside.column_names}
     said |= _said(found, with_order=sequence_by == (ORDER,))
     keys = {name.lower() for name in asked.keys}
-    rows, columns = _events(found, said, keys)
+    left_out = {name.lower() for name in asked.except_column_list or ()}
+    if asked.column_list is not None:
+        left_out = {*map(str.lower, found.new)} - {*map(str.lower, asked.column_list)}
+    rows, columns = _events(found, said, keys, left_out)
     if ORDER in columns and any((source or {}).get("connector") == "mysql" for source in found.said["source"]):
         events = pa.table({name: rows[name] for name in rows if name.lower() in keys})
         refuse_shared_places(events, columns[ORDER], is_upsert=pc.not_equal(columns[OP], "d"))
@@ -93,12 +98,19 @@ def unwrapped(changes: pa.Table, asked: Asking, target: Struct) -> tuple[pa.Tabl
     )
 
 
-def _events(found: _Changes, said: Mapping[str, Any], keys: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Gives the rows of the events, by column, and the columns beside them: OP, ABSENT and those of `said`."""
+def _events(
+    found: _Changes, said: Mapping[str, Any], keys: set[str], left_out: set[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Gives the rows of the events, by column, and the columns beside them: OP, ABSENT and those of `said`.
+
+    Columns in `left_out` do not go to the table.
+    """
     count, events = len(found.op), list(_places(found, keys))
     op, at, keys_at, values_at = ([event[i] for event in events] for i in range(4))
     columns = {name: values.take(pa.array(at, LONG)) for name, values in said.items()}
     columns[OP] = pa.array(op, pa.string())
+    # A row that is read or created, and one whose key was changed: then a delete of the same change comes before it.
+    begins = pa.array([each in ("c", "r") or (i > 0 and at[i - 1] == at[i]) for i, each in enumerate(op)], pa.bool_())
     rows: dict[str, pa.Array] = {}
     absent: dict[str, pa.Array] = {}
     for name, given in found.new.items():
@@ -107,10 +119,15 @@ def _events(found: _Changes, said: Mapping[str, Any], keys: set[str]) -> tuple[d
         column = _plain(given)
         old = _cast(found.old.get(name, nulls(count, column.type)), column.type, name)
         rows[name] = flat(gather([column, old], places))
-        marks = unavailable(rows[name])
-        if found.absent is not None:
-            marks = is_true(flat(gather([found.absent[name], nulls(count, pa.bool_())], places)))
+        marks = unknown = unavailable(rows[name])
+        if found.absent is not None and found.unknown is not None:
+            marks, unknown = (
+                is_true(flat(gather([each[name], nulls(count, pa.bool_())], places)))
+                for each in (found.absent, found.unknown)
+            )
         if marks is not None and not is_key:
+            if name.lower() not in left_out:
+                refuse_unknown(name, pc.and_(unknown, begins))
             absent[name] = marks
             rows[name] = pc.if_else(marks, pa.scalar(None, column.type), rows[name])
     if absent:
@@ -237,9 +254,10 @@ def _of_json(changes: pa.Table, asked: Asking, wanted: pa.Schema) -> _Changes:
     new: dict[str, list[Any]] = {name: [] for name in wanted.names}
     old: dict[str, list[Any]] = {name: [] for name in new if name.lower() in images.keys}
     absent: dict[str, list[bool]] = {name: [] for name in new}
+    unknown: dict[str, list[bool]] = {name: [] for name in new}
     # Values are kept by column and not by row, because many small objects slow the garbage collector down.
     for text, kafka_key in zip(texts, kafka_keys, strict=True):
-        envelope, before, after = images.message(text, kafka_key)
+        envelope, before, after, placeholders = images.message(text, kafka_key)
         for name in said:
             said[name].append(envelope.get(name))
         for name in old:
@@ -247,11 +265,12 @@ def _of_json(changes: pa.Table, asked: Asking, wanted: pa.Schema) -> _Changes:
         for name in new:
             new[name].append(after.get(name))
             absent[name].append(name not in after)
+            unknown[name].append(name in placeholders)
     return _Changes(
         {name: _column(wanted.field(name), values) for name, values in old.items()},
         {name: _column(wanted.field(name), values) for name, values in new.items()},
         said,
-        {name: pa.chunked_array([marks], pa.bool_()) for name, marks in absent.items()},
+        *({name: pa.chunked_array([marks], pa.bool_()) for name, marks in each.items()} for each in (absent, unknown)),
     )
 
 
@@ -271,23 +290,28 @@ class _Images:
         self._columns = {column.name.lower(): column for column in wanted}
         self._ignored = None if asked.column_list else {name.lower() for name in asked.except_column_list or ()}
         self._readers: dict[tuple[str, Declared | None], Read] = {}
+        self._placeholders: set[str] = set()
 
     def message(
         self, text: str | bytes | None, kafka_key: str | bytes | None
-    ) -> tuple[Mapping[str, Any], dict[str, Any], dict[str, Any]]:
-        """Gives the envelope of a message, and the rows before and after, in which fields may be absent."""
+    ) -> tuple[Mapping[str, Any], dict[str, Any], dict[str, Any], set[str]]:
+        """Gives the envelope of a message, the rows before and after, and the columns with a placeholder after it.
+
+        Fields of the rows may be absent, and those with a placeholder are.
+        """
         envelope, fields = _payload(text)
         envelope = {"op": "d"} if envelope is None else envelope
         declared = {name: one.get("fields") for name, one in _by_name(fields or []).items()}
         before = self._row(envelope.get("before"), declared.get("before"), keys_only=True)
-        after = self._row(envelope.get("after"), declared.get("after"))
+        after, placeholders = self._row(envelope.get("after"), declared.get("after")), {*self._placeholders}
         if envelope.get("op") == "d" and len(before) < len(self.keys):
             before = self._row(*_payload(kafka_key), keys_only=True)
-        return envelope, before, after
+        return envelope, before, after, placeholders
 
     def _row(self, image: Any, fields: Any, *, keys_only: bool = False) -> dict[str, Any]:
         declared = None if fields is None else {name: Declared.of(one) for name, one in _by_name(fields).items()}
         row: dict[str, Any] = {}
+        self._placeholders.clear()
         if type(image) not in (dict, type(None)):
             raise refused("the row of an event is no JSON object. Give the events in columns.")
         for name, value in (image or {}).items():
@@ -298,7 +322,9 @@ class _Images:
                 self._check_ignored(name)
             elif column.name in row:
                 raise refused(f"an event has two fields {name!r} that differ only in case. Rename one.")
-            elif not (type(value) is str and value in UNAVAILABLE_TEXTS):
+            elif type(value) is str and value in UNAVAILABLE_TEXTS:
+                self._placeholders.add(column.name)
+            else:
                 row[column.name] = self._value(column, None if declared is None else declared.get(name), value)
         return row
 

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.retype import is_bytes, is_text
-from tablefeed.feed.rows.columns import flags, is_true
+from tablefeed.feed.rows.columns import flags, how_many, is_true
+from tablefeed.feed.rows.debezium_order import refused
 from tablefeed.model.spark_texts import exact_decimal, read_decimal
 
 Read = Callable[[Any], Any]
@@ -87,10 +88,22 @@ def unavailable(values: pa.Array) -> pa.Array | None:
         return is_true(pc.equal(found, _PLACEHOLDER))
     if not (is_a.is_list(kind) or is_a.is_large_list(kind)):
         return None
+    if is_a.is_date32(kind.value_type):
+        values = values.cast(pa.list_(pa.int32()))  # the placeholder of a list of dates is one of days
     lengths = pa.array([len(each) for each in _UNAVAILABLE_LISTS])
     may_be = pc.is_in(pc.list_value_length(values).cast(lengths.type), value_set=lengths)
     said = [each in _UNAVAILABLE_LISTS for each in values.filter(may_be).to_pylist()]
     return pc.replace_with_mask(flags(len(values), value=False), may_be, pa.array(said, pa.bool_()))
+
+
+def refuse_unknown(name: str, begins: pa.Array) -> None:
+    """Raises InvalidEventsError where an event begins a row without the value of column `name`."""
+    if (count := how_many(begins)) > 0:
+        raise refused(
+            f"{count} events begin a row, created or with another key, whose value of column {name} the database did "
+            "not give. Filter these events, and read the rows again, as with an incremental snapshot. In Postgres, "
+            "REPLICA IDENTITY FULL gives all values."
+        )
 
 
 def reader(kind: pa.DataType, declared: Declared | None) -> Read | None:
