@@ -386,6 +386,17 @@ def test_a_source_that_is_not_the_table_of_before_is_refused_until_it_is_copied_
     assert rows_of(target) == rows_of(source)
 
 
+def test_the_copy_of_another_table_is_named_as_what_it_may_be(source: Path, target: Path, tmp_path: Path) -> None:
+    tablefeed.append(source, rows(1))
+    tablefeed.append(tmp_path / "other", rows(2))
+    tablefeed.replicate(tmp_path / "other", target)
+
+    with pytest.raises(errors.TableReplacedError, match=r"or the target is a copy of another table.*Check both paths"):
+        tablefeed.replicate(source, target)
+
+    assert rows_of(target) == rows(2).to_pylist()
+
+
 def test_a_source_that_was_made_anew_is_recognised_without_an_app_id(source: Path, target: Path) -> None:
     tablefeed.append(source, rows(1))
     tablefeed.replicate(source, target)

@@ -133,7 +133,7 @@ def check_same_source(newest: Snapshot, origin: Origin) -> None:
         ids = {found[0].metadata.table_id for found in later if found is not None and found[0].metadata is not None}
         same = newest.metadata.table_id in ids
     if not same:
-        raise _replaced(newest, origin.version)
+        raise _replaced(newest, origin.version, or_else=", or the target is a copy of another table")
 
 
 def check_unchanged(newest: Snapshot) -> None:
@@ -142,10 +142,10 @@ def check_unchanged(newest: Snapshot) -> None:
         raise _replaced(newest, newest.version)
 
 
-def _replaced(newest: Snapshot, version: Version) -> TableReplacedError:
+def _replaced(newest: Snapshot, version: Version, *, or_else: str = "") -> TableReplacedError:
     return TableReplacedError(
-        f"{newest.url} is no longer the table whose version {version} was read for a copy: it was deleted and created "
-        f"again, or restored from a backup. Nothing was copied. {AGAIN}",
+        f"{newest.url} is not the table whose version {version} was read for a copy: it was deleted and created again, "
+        f"or restored from a backup{or_else}. Nothing was copied. Check both paths. {AGAIN}",
         url=newest.url,
         error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
     )
