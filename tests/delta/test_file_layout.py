@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablefeed.delta.file_layout import Codec, FileShape, file_shape, named_codec
+from tablefeed.delta.file_layout import Codec, FileShape, data_pages, file_shape, named_codec
 from tablefeed.delta.properties import TableProperties
 from tablefeed.errors import UnsupportedFeatureError
 
@@ -57,6 +57,20 @@ def test_a_codec_that_is_not_written_refuses_the_write_unless_that_names_another
     with pytest.raises(UnsupportedFeatureError, match=r"table> asks for files compressed by 'lz4' \(delta\.parquet"):
         file_shape(hadoops)
     assert file_shape(hadoops, codec=Codec.LZ4_RAW).codec is Codec.LZ4_RAW
+
+
+@pytest.mark.parametrize(
+    ("version", "pages"), [("1.0.0", "1.0"), ("2.12.0", "2.0"), ("2.0.1", "2.0"), ("1.1.0", None), ("3.0.0", None)]
+)
+def test_a_table_says_the_version_of_data_pages_and_others_are_refused(version: str, pages: str | None) -> None:
+    asked = TableProperties({"delta.parquet.format.version": version})
+
+    assert data_pages(version) == pages
+    if pages is not None:
+        assert file_shape(asked).data_pages == pages
+        return
+    with pytest.raises(UnsupportedFeatureError, match=r"table> asks for files in version '[13.0]*' of Parquet"):
+        file_shape(asked)
 
 
 @pytest.mark.parametrize(

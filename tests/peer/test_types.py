@@ -128,6 +128,21 @@ def test_the_jar_finds_the_rows_of_a_value_of_every_type_in_the_files_that_it_do
     }
 
 
+def test_the_jar_reads_and_adds_to_data_pages_of_version_2_of_every_type(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    rows, nested = awkward_rows(leave_out=NO_TEXT), nested_rows()
+    for name, each in (("rows", rows), ("nested", nested)):
+        properties = {"delta.parquet.format.version": "2.12.0"}
+        tablefeed.append(tmp_path / name, each, properties=properties)
+
+    assert rows_by_id(read(delta_spark, tmp_path / "rows")) == rows_by_id(rows)
+    assert rows_by_id(read(delta_spark, tmp_path / "nested")) == rows_by_id(nested)
+    in_spark(delta_spark, rows).write.format("delta").mode("append").save(str(tmp_path / "rows"))
+    both = pa.concat_tables([rows, rows])
+    assert rows_by_id(tablefeed.open_table(tmp_path / "rows").to_arrow()) == rows_by_id(both)
+
+
 def equals(table: DataFrame, name: str, value: Any) -> Column:
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 

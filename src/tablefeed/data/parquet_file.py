@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, BinaryIO
 
@@ -15,7 +15,6 @@ from tablefeed.model.statistics import FileStatistics, LeafPath
 
 WRITER_OPTIONS: dict[str, Any] = {
     "version": "2.6",  # microseconds and unsigned numbers as themselves; every reader of Delta has it
-    "data_page_version": "1.0",  # the one that Spark's vectorised reader takes at full speed
     "use_deprecated_int96_timestamps": False,  # microseconds, which every reader takes; Delta-Spark still writes INT96
     "store_decimal_as_integer": True,  # up to 18 digits, as Spark does: smaller, and with bounds in the footer
     "store_schema": False,  # Arrow's own schema says nothing here that Parquet's does not
@@ -77,7 +76,10 @@ def codecs_that_save(rows: pa.Table) -> str | dict[str, str]:
 
 
 class OpenParquet:
-    """A file that is being written. `finish` or `abort` ends it; both leave its context."""
+    """A file that is being written, with `options` of pyarrow besides ours.
+
+    `finish` or `abort` ends it; both leave its context.
+    """
 
     def __init__(
         self,
@@ -86,14 +88,14 @@ class OpenParquet:
         schema: pa.Schema,
         *,
         leaves: tuple[LeafPath, ...],
-        compression: str | dict[str, str],
+        options: Mapping[str, Any],
     ) -> None:
         self.path = path
         self._statistics = RunningStatistics(schema, leaves)
         with ExitStack() as context:
             self._sink = pa.PythonFile(context.enter_context(opened), mode="w")
-            options = {**WRITER_OPTIONS, "write_statistics": _bounded(schema), "compression": compression}
-            self._writer = pq.ParquetWriter(self._sink, schema, **options)
+            every = {**WRITER_OPTIONS, "write_statistics": _bounded(schema), **options}
+            self._writer = pq.ParquetWriter(self._sink, schema, **every)
             self._context = context.pop_all()
 
     @property

@@ -59,6 +59,8 @@ class FileLayout:
     """No file has more; None: any number."""
     compression: Compression | None = None
     """None: Snappy, which is what Delta-Spark writes, in the columns that it makes much smaller."""
+    data_pages: str = "1.0"
+    """The version of data pages; Spark's vectorised reader takes this one at full speed."""
 
     def of_files_of(self, target_bytes: int | None) -> FileLayout:
         """The same with files of about `target_bytes`, whose row groups are no larger; None: as it is.
@@ -250,8 +252,11 @@ class FilesWriting:
             self._close(self._open_partitions[0])
         new = self._open_file(values, self._opened_count)
         self._opened_count += 1
-        compression = self._layout.compression or codecs_that_save(rows)
-        return OpenParquet(new.path, new.opened, self._of_files, leaves=self._leaves, compression=compression)
+        options = {
+            "compression": self._layout.compression or codecs_that_save(rows),
+            "data_page_version": self._layout.data_pages,
+        }
+        return OpenParquet(new.path, new.opened, self._of_files, leaves=self._leaves, options=options)
 
     def _close(self, partition: _Partition) -> None:
         if partition.file is None:

@@ -105,8 +105,9 @@ PREFIX_LENGTH = "delta.dataSkippingStringPrefixLength"
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
-# "Table Properties"; only the codec is in the protocol
+# "Table Properties"; only the first two are in the protocol
 COMPRESSION_CODEC = "delta.parquet.compression.codec"
+PARQUET_VERSION = "delta.parquet.format.version"
 TARGET_FILE_SIZE = "delta.targetFileSize"
 OPTIMIZE_WRITE = "delta.autoOptimize.optimizeWrite"
 RANDOMIZE_FILE_PREFIXES = "delta.randomizeFilePrefixes"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from tablefeed.delta import names
 from tablefeed.delta.features import FEATURES
-from tablefeed.delta.file_layout import CODECS, named_codec
+from tablefeed.delta.file_layout import CODECS, VERSIONS, data_pages, named_codec
 from tablefeed.delta.intervals import parse_interval
 from tablefeed.delta.properties import BOOLEANS, TableProperties, column_names
 from tablefeed.errors import IllegalOptionError
@@ -39,7 +39,6 @@ _DURATION: _Check = (
     lambda text: parse_interval(text) is not None,
     "must be a calendar interval such as '2 weeks', without months and years",
 )
-_ANY: _Check = (lambda _: True, "")
 
 _KNOWN: Mapping[str, _Check] = {
     **dict.fromkeys(BOOLEANS, _BOOLEAN),
@@ -78,7 +77,7 @@ _KNOWN: Mapping[str, _Check] = {
         lambda text: TableProperties({names.TARGET_FILE_SIZE: text}).target_file_bytes is not None,
         "must be a size in bytes, or with a unit such as '128mb'",
     ),
-    "delta.parquet.format.version": _ANY,
+    names.PARQUET_VERSION: (lambda text: data_pages(text) is not None, f"must be {VERSIONS}"),
 }
 
 WRITERS_OWN = (

@@ -112,6 +112,8 @@ class TableProperties:
     log_ms = _Property(duration_ms, names.LOG_RETENTION, default=30 * DAY_MS)
 
     codec = _Property(str, names.COMPRESSION_CODEC, default="")
+    parquet_version = _Property(str, names.PARQUET_VERSION, default="1.0.0")
+    """As the table writes it; file_layout.py refuses a version that the protocol does not allow."""
     target_file_bytes = _Property(_size_bytes, names.TARGET_FILE_SIZE, default=None)
     """None where the table names no size, or one that cannot be parsed."""
     gathers_files = _Flag(names.OPTIMIZE_WRITE)

@@ -407,6 +407,17 @@ def test_each_codec_that_a_table_may_name_is_written_and_read(tmp_path: Path, co
     assert seen_by_delta_rs(tmp_path) == tablefeed.open_table(tmp_path).to_arrow().to_pylist() == ROWS.to_pylist()
 
 
+@pytest.mark.parametrize(("version", "page_type"), [("1.0.0", 0), ("2.12.0", 3)])
+def test_data_pages_are_of_the_version_that_the_table_names(tmp_path: Path, version: str, page_type: int) -> None:
+    tablefeed.append(tmp_path, ROWS, properties={"delta.parquet.format.version": version})
+
+    [file] = parquet_files(tmp_path)
+    at = pq.read_metadata(file).row_group(0).column(0).data_page_offset
+    # Thrift's compact protocol: the first field of PageHeader is the type, an integer in zigzag.
+    assert file.read_bytes()[at : at + 2] == bytes([0x15, page_type << 1])
+    assert seen_by_delta_rs(tmp_path) == tablefeed.open_table(tmp_path).to_arrow().to_pylist() == ROWS.to_pylist()
+
+
 def test_files_lie_in_random_folders_where_the_table_says_so_partitioned_or_not(tmp_path: Path) -> None:
     properties = {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "4"}
     tablefeed.append(tmp_path, ROWS, properties=properties, partition_by="name")

@@ -142,6 +142,7 @@ def file_layout(plan: DeltaPlan) -> FileLayout:
         leaves=plan.statistics.leaves,
         stores_partitions=plan.stores_partitions,
         compression=None if plan.shape.codec is None else _COMPRESSION[plan.shape.codec],
+        data_pages=plan.shape.data_pages,
         most_file_rows=plan.shape.most_rows,
     ).of_files_of(plan.shape.target_bytes)
 
