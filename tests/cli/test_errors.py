@@ -118,11 +118,17 @@ from support.command_line import run
             "column of {none} can have. The file has no value in it that says another type. Create the table",
         ),
         (
+            ["apply-changes", "{t}", "{nulls}.csv", "--keys", "id", "--sequence-by", "id"],
+            3,
+            "Error: [DELTA_METADATA_MISMATCH] The changes have columns that {t} lacks: note. Nothing was committed. "
+            "List them in --except-column-list, or let apply_changes add them: --merge-schema.",
+        ),
+        (
             ["changes", "{plain}"],
             3,
             "Error: [DELTA_MISSING_CHANGE_DATA] The changes of versions 0 to 0 of {plain} cannot be read: version 0 "
             "did not record them. Read a range in which the property delta.enableChangeDataFeed is true, or "
-            "let tablefeed.changes compute them from the files with --deduplication-mode dropCarryovers.",
+            "let tablefeed.changes compute them from the files with --deduplication-mode=dropCarryovers.",
         ),
     ],
 )

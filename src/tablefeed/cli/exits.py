@@ -46,6 +46,8 @@ _NAMED_OTHERWISE = {
 """The arguments of the Python API that commands have by another name: that of the command's own function."""
 
 
+_IN_SENTENCES = re.compile(r"\b(?:compute_updates|deduplication_mode|except_column_list|sequence_by|ties(?==))\b")
+"""The arguments of the Python API that errors name without quotes, and that have the same name in a command."""
 _NO_VALUE = (
     "The file has no value in it that says another type. Create the table or the column with its type first "
     "(tablefeed.create, tablefeed.alter), or leave the column out."
@@ -68,7 +70,7 @@ def plain_text(error: TablefeedError, flags: Mapping[str, str]) -> str:
     names = r"(?:the option )?\b\w+ \(([a-z_]+) in Python\)"
     text = re.sub(names, lambda found: flags.get(found[1], found[0]), text)
     text = re.sub(r"\b([a-z_]+)=True\b", lambda found: flags.get(found[1], found[0]), text)
-    text = text.replace("deduplication_mode=", "--deduplication-mode ")
+    text = _IN_SENTENCES.sub(lambda found: flags.get(found[0], found[0]), text)
     if error.error_class == "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE":  # the rows are those of a file
         text = text.replace("Cast it.", _NO_VALUE)
     return printable(" ".join(text.split()))
