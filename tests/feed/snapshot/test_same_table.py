@@ -219,15 +219,16 @@ def test_a_state_whose_commit_and_the_next_ones_were_cleaned_up_is_not_the_newes
 # --- a table that is replaced while it is loaded ----------------------------------------------------------------------
 
 
-def test_a_table_that_is_replaced_between_its_commit_and_the_time_of_its_file_is_loaded_anew() -> None:
+@pytest.mark.parametrize("newest", [0, 1], ids=["by a commit of the same size", "by a larger commit"])
+def test_a_table_that_is_replaced_between_its_commit_and_the_time_of_its_file_is_loaded_anew(newest: int) -> None:
     store = a_store()
-    a_log(store, v0=[protocol(), metadata()], v1=[add("a")])
-    replaced = Fault(operation="stat", hook=lambda: made_again(store, newest=1))
+    a_log(store, v0=[protocol(), metadata()], **{"v1": [add("a")]} if newest else {})
+    replaced = Fault(operation="stat", hook=lambda: made_again(store, newest=newest))
 
     snapshot = log_of(FaultyStore(store, faults=[replaced])).load()
 
     assert snapshot.metadata.table_id == OTHER
-    assert snapshot.head == store.stat(commit_path(1))
+    assert snapshot.head == store.stat(commit_path(newest))
 
 
 def test_a_table_that_is_replaced_while_newer_commits_are_read_is_loaded_anew() -> None:

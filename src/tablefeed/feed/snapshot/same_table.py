@@ -11,6 +11,7 @@ import logging
 
 from tablefeed.errors import LogError, OffsetError, VersionNotFoundError
 from tablefeed.feed.snapshot.in_force import metadata_at
+from tablefeed.feed.snapshot.segment_reader import is_as_listed
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.actions import Metadata, Version
 from tablefeed.model.logfile import LogFile
@@ -56,15 +57,11 @@ class SameTable:
             self._table_id = brought.table_id
 
     def is_in(self, listed: LogFile | None) -> bool:
-        """Whether `listed`, a file of a new listing, is the one that `compare` would ask for, unchanged.
-
-        Some stores give times in milliseconds in a listing, but in seconds for a single object.
-        """
+        """Whether `listed`, a file of a new listing, is the one that `compare` would ask for, unchanged."""
         version, seen = self._seen
         if listed is None or seen is None or listed.version != version:
             return False
-        same_file = (listed.name, listed.size_bytes) == (seen.name.rpartition("/")[2], seen.size_bytes)
-        return same_file and seen.modified_ms in (listed.modified_ms, listed.modified_ms // 1000 * 1000)
+        return listed.name == seen.name.rpartition("/")[2] and is_as_listed(seen, listed)
 
     def file_of(self, version: Version) -> Entry | None:
         """Gives the file of `version` if it is the newest that was compared and was there; the store is not asked."""

@@ -58,9 +58,12 @@ def passed_over(segment: LogSegment, error: CorruptLogError | ObjectNotFoundErro
 
 
 def is_as_listed(found: Entry, listed: LogFile | Entry) -> bool:
-    """Says whether `found`, the store's answer for one name, is the `listed` file: same size, same time in seconds."""
-    # Some stores give times in milliseconds in a listing, but in seconds for a single object.
-    return (found.size_bytes, found.modified_ms // 1000) == (listed.size_bytes, listed.modified_ms // 1000)
+    """Says whether `found`, the store's answer for one name, is the `listed` file: same size, same time.
+
+    Some stores give times in milliseconds in a listing, but in seconds for a single object.
+    """
+    same_time = found.modified_ms in (listed.modified_ms, listed.modified_ms // 1000 * 1000)
+    return same_time and found.size_bytes == listed.size_bytes
 
 
 class SegmentReader:
