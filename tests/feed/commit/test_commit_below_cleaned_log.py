@@ -166,6 +166,17 @@ def test_a_commit_that_lands_in_a_table_made_anew_is_taken_back() -> None:
     assert live_paths(log) == ["new", "newer"]
 
 
+def test_a_commit_is_taken_back_also_where_a_listing_does_not_have_it_yet() -> None:
+    store = three_versions(Days())
+    replaced = Fault(operation="put_if_absent", name=commit_path(3), hook=lambda: made_anew(store))
+    late = [Fault(operation="list", at=at, when="short") for at in (2, 3)]
+
+    with pytest.raises(ConflictError, match="deleted and created again"):
+        commit_files(log_of(FaultyStore(store, faults=[replaced, *late])), "ours")
+
+    assert live_paths(log_of(store)) == ["new", "newer"]
+
+
 def test_a_commit_that_lands_behind_another_version_than_it_read_is_taken_back() -> None:
     """An older copy of the table was restored: it has the same id, and another commit of the version before ours."""
     clock = Days()

@@ -115,18 +115,18 @@ def _succeeded(put: Put, around: Surroundings) -> Entry | None:
     else:
         is_next = base.head is not None and log.head(base.version) == base.head
         is_old = base.head is not None and max(now_ms, ours.modified_ms if ours else 0) - base.head.modified_ms > OLD_MS
-    if (ours is None or not is_next or is_old) and not _is_next_in_listing(put, is_next=is_next, now_ms=now_ms):
+    if (ours is None or not is_next or is_old) and not _is_next_in_listing(put, around, is_next=is_next):
         return None
     if put.new_files:
         _check_files_are_there(put)
     return ours or log.head(put.version)
 
 
-def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
+def _is_next_in_listing(put: Put, around: Surroundings, *, is_next: bool) -> bool:
     """Lists the log to decide whether a commit follows its base, and deletes the commit if it does not.
 
-    `is_next`: the file of the base has not changed. The outcome is unknown where the listing lacks our version. Else
-    the first line that fits decides:
+    `is_next`: the file of the base has not changed. The outcome is unknown where our version is gone. Else the first
+    line that fits decides:
 
         files of later versions     the base                   outcome
         one is older than ours      any                        taken back: others made our version and cleaned it up
@@ -140,10 +140,15 @@ def _is_next_in_listing(put: Put, *, is_next: bool, now_ms: int) -> bool:
     Times within SKEW_MS of each other do not show which came first. Nor does the time of a file that got its name long
     after it was written. Unknown: nothing is deleted, and CommitUnknownError is raised.
     """
-    base = put.base
+    base, now_ms = put.base, around.now_ms()
     times = _times(put)
+    for attempt in range(LOST_ANSWER_RETRIES):
+        if put.version in times or not put.is_ours():
+            break
+        around.sleep(around.uniform() * 0.1 * 2**attempt)
+        times = _times(put)  # the listing came too late for our file
     if put.version not in times:
-        raise _unknown(put, "its file is gone again")
+        raise _unknown(put, "its file is gone again, or the listing lacks it")
     ours_ms, later = times.pop(put.version), times.values()
     if later and min(later) < ours_ms - SKEW_MS:
         _take_back(put, "it was cleaned up")
