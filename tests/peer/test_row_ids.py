@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablefeed
-from peer.tables import run
+from peer.tables import commit_actions, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,3 +79,32 @@ def test_the_jar_reads_the_ids_that_our_changes_kept(
     after = ids(delta_spark, ours)
     row, _ = before[14]
     assert after == before | {14: (row, after[14][1])}
+
+
+@pytest.mark.in_turn
+def test_files_from_before_row_tracking_come_back_with_the_jars_ids(delta_spark: SparkSession, tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    run(
+        delta_spark,
+        theirs,
+        "CREATE TABLE {t} (id LONG) USING delta TBLPROPERTIES ('delta.enableDeletionVectors'='false')",
+    )
+    one_file = "INSERT INTO {t} SELECT /*+ REPARTITION(1) */ id FROM range({first}, {last})"
+    run(delta_spark, theirs, one_file, first=0, last=10)
+    run(delta_spark, theirs, one_file, first=10, last=20)
+    run(delta_spark, theirs, "DELETE FROM {t}")
+    run(delta_spark, theirs, "ALTER TABLE {t} SET TBLPROPERTIES ('delta.feature.rowTracking' = 'supported')")
+    run(delta_spark, theirs, one_file, first=20, last=30)
+    shutil.copytree(theirs, ours)
+
+    run(delta_spark, theirs, "RESTORE TABLE {t} TO VERSION AS OF 2")
+    restored = tablefeed.restore(ours, version=2).version
+
+    for table in (ours, theirs):
+        actions = commit_actions(table, restored)
+        given = [(a["baseRowId"], a["defaultRowCommitVersion"]) for kind, a in actions if kind == "add"]
+        assert sorted(given) == [(10, restored), (20, restored)]
+        (domain,) = (action for kind, action in actions if kind == "domainMetadata")
+        assert json.loads(domain["configuration"])["rowIdHighWaterMark"] == 29
+    run(delta_spark, ours, "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    assert sorted(row for row, _ in ids(delta_spark, ours).values()) == [*range(10, 30)]

@@ -71,23 +71,18 @@ def with_row_ids(
     move. `domains` are those of the version before. Raises LogError where their mark cannot be read. Raises CommitError
     where a file has no row count, or no ids are left.
     """
-    before = mark = _mark(domains.get(names.ROW_TRACKING_DOMAIN))
+    before = mark = high_water_mark(domains)
     tracked = []
     for file in files:
         first, since = file.base_row_id, file.default_row_commit_version
         if first is None:
             rows = num_records(file.stats)
             if rows is None or mark + rows > LAST_ROW_ID:
-                why = "its statistics have no row count" if rows is None else "the table has used all row ids"
-                raise CommitError(
-                    f"Nothing was committed to {TABLE}: the rows of {file.path} need row ids, but none can be "
-                    f"assigned: {why}.",
-                    error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS" if rows is None else None,
-                )
+                raise no_ids(file.path, row_count=rows)
             first, mark = mark + 1, mark + rows
         since = version if since is None else since
         tracked.append(replace(file, base_row_id=first, default_row_commit_version=since))
-    return tuple(tracked), None if mark == before else _domain(mark)
+    return tuple(tracked), None if mark == before else mark_domain(mark)
 
 
 def with_column_names(
@@ -125,7 +120,18 @@ def check_consistent(protocol: Protocol, properties: TableProperties) -> None:
         )
 
 
-def _mark(domain: DomainMetadata | None) -> int:
+def no_ids(path: str, *, row_count: int | None) -> CommitError:
+    """The error for the rows of `path`, which get no ids: their number is not known, or too few ids are left."""
+    why = "its statistics have no row count" if row_count is None else "the table has used all row ids"
+    return CommitError(
+        f"Nothing was committed to {TABLE}: the rows of {path} need row ids, but none can be assigned: {why}.",
+        error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS" if row_count is None else None,
+    )
+
+
+def high_water_mark(domains: Mapping[str, DomainMetadata]) -> int:
+    """The greatest row id that the table with `domains` has assigned. Raises LogError where it cannot be read."""
+    domain = domains.get(names.ROW_TRACKING_DOMAIN)
     if domain is None:
         return NO_MARK
     try:
@@ -140,6 +146,7 @@ def _mark(domain: DomainMetadata | None) -> int:
     return mark
 
 
-def _domain(mark: int) -> DomainMetadata:
+def mark_domain(mark: int) -> DomainMetadata:
+    """The domain that says that `mark` is the greatest row id."""
     configuration = orjson.dumps({names.ROW_ID_HIGH_WATER_MARK: mark}).decode()
     return DomainMetadata(domain=names.ROW_TRACKING_DOMAIN, configuration=configuration, removed=False)

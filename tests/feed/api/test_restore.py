@@ -175,6 +175,40 @@ def test_row_ids_are_as_they_were_and_their_mark_never_falls() -> None:
     assert json.loads(log.load().facts.domains["delta.rowTracking"].configuration) == {"rowIdHighWaterMark": 1}
 
 
+def test_files_from_before_row_tracking_get_ids_behind_the_mark() -> None:
+    log = a_log(
+        v0=[protocol(), metadata(), add("a", stats=ONE), add("b", stats='{"numRecords":3}'), add("c", stats=ONE)],
+        v1=[
+            remove("a"),
+            remove("b"),
+            protocol(1, 7, writerFeatures=TRACKED),
+            add("d", baseRowId=5, stats=ONE),
+            mark(5),
+        ],
+    )
+    for name in "ab":
+        log.store.replace(name, b"rows")
+
+    a_restored(log, 0)
+
+    given = {a["path"]: (a["baseRowId"], a["defaultRowCommitVersion"]) for a in said(log, 2, "add")}
+    assert given in ({"a": (6, 2), "b": (7, 2)}, {"b": (6, 2), "a": (9, 2)})
+    assert [json.loads(d["configuration"]) for d in said(log, 2, "domainMetadata")] == [{"rowIdHighWaterMark": 9}]
+
+
+@pytest.mark.parametrize(("stats", "high"), [(None, 5), (ONE, 2**63 - 1)], ids=["no row count", "no ids left"])
+def test_files_whose_rows_cannot_get_ids_do_not_come_back(stats: str | None, high: int) -> None:
+    counted: dict[str, Any] = {} if stats is None else {"stats": stats}
+    log = a_log(
+        v0=[protocol(), metadata(), add("a", **counted)],
+        v1=[remove("a"), protocol(1, 7, writerFeatures=TRACKED), mark(high)],
+    )
+    log.store.replace("a", b"rows")
+
+    with pytest.raises(errors.CommitError, match="the rows of a need row ids"):
+        a_restored(log, 0)
+
+
 def test_the_protocol_keeps_its_features_and_gets_those_of_the_version() -> None:
     log = a_log(
         v0=[protocol(1, 7, writerFeatures=["appendOnly", "invariants"]), metadata()],
@@ -408,17 +442,12 @@ def test_rows_are_not_removed_from_an_append_only_table(tmp_path: Path) -> None:
         tablefeed.restore(tmp_path, version=0)
 
 
-def test_a_version_before_a_change_of_column_mapping_or_before_row_ids_is_refused(tmp_path: Path) -> None:
-    tablefeed.append(tmp_path / "m", V1)
-    tablefeed.alter(tmp_path / "m", set_properties={"delta.columnMapping.mode": "name"})
-    tablefeed.append(tmp_path / "r", V1)
-    tablefeed.append(tmp_path / "r", V2, mode="overwrite")
-    tablefeed.alter(tmp_path / "r", enable_features=["rowTracking"])
+def test_a_version_before_a_change_of_column_mapping_is_refused(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, V1)
+    tablefeed.alter(tmp_path, set_properties={"delta.columnMapping.mode": "name"})
 
     with pytest.raises(errors.UnsupportedFeatureError, match="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"):
-        tablefeed.restore(tmp_path / "m", version=0)
-    with pytest.raises(errors.UnsupportedFeatureError, match="no row ids"):
-        tablefeed.restore(tmp_path / "r", version=0)
+        tablefeed.restore(tmp_path, version=0)
 
 
 BAD: Mapping[str, tuple[dict[str, Any], type[errors.TablefeedError], str]] = {

@@ -72,8 +72,8 @@ def restored(newest: Snapshot, earlier: Snapshot, *, now_ms: int) -> Restored:
     """Gives the table `newest` after it is restored to `earlier`. A file with another deletion vector is another file.
 
     Raises AppendOnlyError where rows must not be removed, UnsupportedFeatureError for a table that cannot be written
-    before or after, where column mapping was turned on, off or changed in between, and where a file that comes back has
-    no row ids and the table needs them; DataFileError where such a file or its vector is gone.
+    before or after, and where column mapping was turned on, off or changed in between; DataFileError where a file that
+    comes back or its vector is gone; CommitError where its rows need ids and none can be assigned.
     """
     import pyarrow.compute as pc
 
@@ -81,6 +81,7 @@ def restored(newest: Snapshot, earlier: Snapshot, *, now_ms: int) -> Restored:
     lines = KeptLines()
     addition, removal = Addition(lines.keep), Removal(lines.keep, deletion_timestamp_ms=now_ms)
     needs_ids = row_tracking.supports_row_tracking(protocol) and not TableProperties.of(metadata).suspends_row_tracking
+    ids = _RowIds(newest) if needs_ids else None
     live, wanted = _keys(newest), _keys(earlier)
     file_count = size_bytes = 0
     for batch in earlier.live_files(with_stats=True):
@@ -88,27 +89,57 @@ def restored(newest: Snapshot, earlier: Snapshot, *, now_ms: int) -> Restored:
         size_bytes += pc.sum(batch["size_bytes"]).as_py() or 0
         back = batch.filter(pc.invert(pc.is_in(batch["key"], value_set=live)))
         _check_there(back, newest)
-        if needs_ids and back["base_row_id"].null_count:
-            raise UnsupportedFeatureError(
-                f"{newest.url} cannot be restored to version {earlier.version}: its files have no row ids, and the "
-                "table tracks rows since. Nothing was written. Restore it in Spark.",
-                url=newest.url,
-                features=("rowTracking",),
-            )
-        addition.take(back)
+        addition.take(back if ids is None else ids.given(back))
     for batch in newest.live_files():
         removal.take(batch.filter(pc.invert(pc.is_in(batch["key"], value_set=wanted))))
     clustered = clustering_of(earlier)
     return Restored(
         metadata=metadata,
         protocol=protocol,
-        domains=() if clustered == clustering_of(newest) else (clustering_domain(clustered),),
+        domains=(
+            *(() if clustered == clustering_of(newest) else (clustering_domain(clustered),)),
+            *((row_tracking.mark_domain(ids.mark),) if ids is not None and ids.mark > ids.before else ()),
+        ),
         added=addition.counts,
         removed=removal.counts,
         lines=lines,
         file_count=file_count,
         size_bytes=size_bytes,
     )
+
+
+class _RowIds:
+    """Gives ids to the rows of files from before the table tracked rows; `mark` is the greatest id, `before` it was.
+
+    As in Delta-Spark, they are assigned as to new rows. The restore is the version after `newest`, or conflicts.
+    """
+
+    def __init__(self, newest: Snapshot) -> None:
+        self.mark = self.before = row_tracking.high_water_mark(newest.facts.domains)
+        self._version = newest.version + 1
+
+    def given(self, files: pa.RecordBatch) -> pa.RecordBatch:
+        """Gives `files`, each with the ids that it has or gets."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from tablefeed.delta.stats.stats_columns import record_counts
+
+        if not files["base_row_id"].null_count:
+            return files
+        firsts: list[int] = []
+        asked = (files["log_path"], files["base_row_id"], record_counts(files["stats"]))
+        for path, first, rows in zip(*(column.to_pylist() for column in asked), strict=True):
+            firsts.append(self.mark + 1 if first is None else first)
+            if first is None:
+                if rows is None or self.mark + rows > row_tracking.LAST_ROW_ID:
+                    raise row_tracking.no_ids(path, row_count=rows)
+                self.mark += rows
+        versions = pc.fill_null(files["default_row_commit_version"], self._version)
+        given = {"base_row_id": pa.array(firsts, pa.int64()), "default_row_commit_version": versions}
+        for name, column in given.items():
+            files = files.set_column(files.schema.get_field_index(name), files.schema.field(name), column)
+        return files
 
 
 def _described(newest: Snapshot, earlier: Snapshot) -> tuple[Metadata, Protocol]:
