@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal
+from urllib.parse import unquote
 
 from simulation.plain_index import LOG_DIR, actions, change_of_state, plain_lines, replayed
 from support.faulty_store import FaultyStore, Operation
@@ -123,13 +124,16 @@ class Disk(MemoryStore):
         super().delete(name)
 
     def without_stray(self, name: str) -> None:
-        """Deletes a commit, put just now, that does not follow the one before it, as somebody has to.
+        """Deletes a commit, put just now, that does not follow the one before it or names files that are gone.
 
-        It landed in a table that was made anew, and its writer cannot take it back, because it ends or loses the store
-        (docs/explanation/tables-that-go-away.md).
+        Somebody has to: the table was deleted or made anew, and its writer cannot take the commit back, because it ends
+        or loses the store (docs/explanation/tables-that-go-away.md).
         """
         version = self.version_of(name)
-        if version and version - 1 not in self.history:
+        if version is None or version not in self.history:
+            return
+        added = (action["add"]["path"] for action in actions(self.history[version]) if "add" in action)
+        if (version and version - 1 not in self.history) or not all(unquote(path) in self._objects for path in added):
             self.delete(name)
 
     def copy_of(self) -> Disk:
@@ -218,6 +222,7 @@ class World:
         self.running: Running | None = None
         self.tick = 0
         self.late: list[tuple[int, Disk, str, bytes]] = []
+        """Puts of commits: when they arrive, and where."""
         self.trace: list[str] = []
 
     def disk(self, name: str) -> Disk:
@@ -225,6 +230,14 @@ class World:
             form = self.forms.get(name, "delta")
             self.disks[name] = Disk(name, lambda: self.now_ms, folders=self.folders, form=form)
         return self.disks[name]
+
+    def delay(self, disk: Disk, name: str, data: Content) -> None:
+        """Lets the put of a commit arrive later.
+
+        It never arrives where the table was replaced since the step began: nobody would take that commit back.
+        """
+        if self.running is not None and self.running.replaced.get(disk._name, 0) == len(disk.past):
+            self.late.append((self.tick + 2, disk, name, data if isinstance(data, bytes) else b"".join(data)))
 
     def land(self, *, all_of_them: bool = False) -> None:
         """Lets the puts arrive that are due."""
@@ -245,6 +258,8 @@ class Process:
     def restart(self) -> None:
         self.life += 1
         self.is_dead = False
+        self.newest_put: tuple[Disk, str] | None = None
+        """The last commit that this step has put."""
         self.logs: dict[str, DeltaLog | IndexTablesLog] = {}
         self.known: dict[str, Snapshot | None] = {}
         self.memory: dict[str, Any] = {}  # Any: what an actor keeps
@@ -304,13 +319,12 @@ class ProcessStore(FaultyStore):
     def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         with self._call("put_if_absent", name):
             if self._struck == "late" and self.disk.version_of(name) is not None:
-                world = self._process.world
-                world.late.append(
-                    (world.tick + 2, self.disk, name, data if isinstance(data, bytes) else b"".join(data))
-                )
+                self._process.world.delay(self.disk, name, data)
                 raise StoreError(f"No answer to the put of {name}.", url=self.url)
-            is_first = self._struck != "repeat"
-            return self.disk.put_if_absent(name, data, within=within) and is_first
+            is_put = self.disk.put_if_absent(name, data, within=within)
+            if is_put and self.disk.version_of(name) is not None:
+                self._process.newest_put = (self.disk, name)
+            return is_put and self._struck != "repeat"
 
     @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
@@ -333,6 +347,9 @@ class ProcessStore(FaultyStore):
         return _Call(self, kind, operation, name)
 
     def _hit(self, kind: FaultKind, name: str) -> None:
+        if kind in ("die", "die after", "down") and self._process.newest_put is not None:
+            disk, commit = self._process.newest_put
+            disk.without_stray(commit)
         if kind.startswith("die"):
             self._process.is_dead = True
             raise Death
@@ -353,8 +370,6 @@ class _Call(contextlib.AbstractContextManager[bool, None]):
 
     def __exit__(self, raised: object, *_: object) -> None:
         if raised is None and self.kind in ("lose", "down", "die after"):
-            if self.kind != "lose":
-                self.store.disk.without_stray(self.name)
             self.store._hit(self.kind, self.name)
 
 
@@ -363,6 +378,9 @@ class Running:
 
     def __init__(self, world: World, process: Process, work: Callable[[], None], strikes: tuple[Strike, ...]) -> None:
         self.world, self.process, self.begun_ms = world, process, world.now_ms
+        self.replaced = {name: len(disk.past) for name, disk in world.disks.items()}
+        """How often each table had been replaced when the step began."""
+        process.newest_put = None
         self.wakes_at = 0
         self.is_done = False
         self._work, self._strikes = work, strikes
