@@ -81,13 +81,17 @@ def refuse_shared_places(keys: pa.Table, positions: pa.StructArray, is_upsert: p
     columns = [*keys.columns, log, at]
     places = pa.table(columns, [str(number) for number in range(len(columns))]).take(live)
     (numbers,) = key_numbers([places], places.column_names)
-    # A stable sort leaves the events of a key in the order of their arrival.
-    order = pc.array_sort_indices(numbers)
-    number, rank = numbers.take(order), pc.add(pc.multiply(row, 2), is_upsert.cast(LONG)).take(live).take(order)
+    rank = pc.add(pc.multiply(row, 2), is_upsert.cast(LONG)).take(live)
+    events = pa.table({"number": numbers, "rank": rank, "at": pa.array(range(len(numbers)))})
+    # Kafka may deliver events again: the first time counts.
+    once = events.group_by(["number", "rank"], use_threads=False).aggregate([("at", "min")])
+    once = once.sort_by([("number", "ascending"), ("at_min", "ascending")])
+    number, rank = once["number"].combine_chunks(), once["rank"].combine_chunks()
     back = pc.and_(pc.equal(number[1:], number[:-1]), pc.less(rank[1:], rank[:-1]))
     if (found := first(back)) is not None:
+        place = at[live[once["at_min"][found].as_py()].as_py()]
         raise refused(
-            f"several changes of one key have the place {at.take(live)[order[found].as_py()]} in MySQL's log, as with "
+            f"several changes of one key have the place {place} in MySQL's log, as with "
             "binlog_transaction_compression, so their order is not known. Keep Kafka's columns offset and partition, "
             "or turn that compression off."
         )
