@@ -349,13 +349,21 @@ class Operator:
     def __init__(self, world: World, stream: Stream, creates: Mapping[str, Callable[[], None]]) -> None:
         self._world, self._stream, self._creates = world, stream, creates
         self._copies: dict[str, Disk] = {}
+        self._emptied: set[str] = set()
         self.touched: set[str] = set()
 
     def copy(self, table: str) -> None:
         self._copies[table] = self._world.disk(table).copy_of()
+        self._emptied.discard(table)
 
     def restore(self, table: str) -> None:
+        """Where the table was deleted since the copy, files of a commit in progress went with it.
+
+        Only new times show that the commit before it is another one then, as they do where a copy is put into a store.
+        """
         if table in self._copies and self._copies[table].history:
+            if table in self._emptied:
+                self._copies[table].stamp()
             self._replace(table, self._copies[table])
 
     def delete(self, table: str) -> None:
@@ -400,6 +408,8 @@ class Operator:
             return
         self._world.late = [each for each in self._world.late if each[1] is not disk]
         disk.become(other)
+        if other is None:
+            self._emptied.add(table)
         if table == "source":
             self._stream.source_replaced(newest=max(disk.history, default=-1))
         self.touched.add(table)

@@ -118,10 +118,11 @@ class Disk(MemoryStore):
         return live
 
     def delete(self, name: str) -> None:
-        version = self.version_of(name)
-        if version is not None and name in self._objects and version == max(self.history, default=None):
-            del self.history[version]  # its writer takes it back: a cleanup keeps the newest
+        version, is_there = self.version_of(name), name in self._objects
         super().delete(name)
+        has_state = f"{LOG_DIR}/state-v{version or 0:020d}/_manifest.avro" in self._objects
+        if version is not None and is_there and version == max(self.history, default=None) and not has_state:
+            del self.history[version]  # its writer takes it back: a cleanup keeps the newest
 
     def without_stray(self, name: str) -> None:
         """Deletes a commit, put just now, that does not follow the one before it or names files that are gone.
@@ -140,6 +141,10 @@ class Disk(MemoryStore):
         copy = Disk(self._name, self._now_ms, folders=self.folders, form=self.form)
         copy._objects, copy.history, copy.damaged = dict(self._objects), dict(self.history), set(self.damaged)
         return copy
+
+    def stamp(self) -> None:
+        """Gives each object the time of now."""
+        self._objects = {name: replace(of, modified_ms=self._now_ms()) for name, of in self._objects.items()}
 
     def become(self, other: Disk | None) -> None:
         """Is `other` from now on, with the times of its files; empty for None.
