@@ -39,8 +39,9 @@ _NAME = re.compile(r"(?:txn-(?P<tried>[0-9]+)|made-(?P<made>[0-9]+)-(?P<manifest
 def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version | None = None) -> Replay | None:
     """Gives the newest version up to `state` that holds `txn` or a later write of its application, else None.
 
-    Reads the versions after that of the first try, or after `since`: the caller has looked at the earlier ones. Raises
-    CommitUnknownError where one of them is gone from the log, and LogError where a note is damaged.
+    Reads the versions after that of the first try, or after `since`: the caller has looked at the earlier ones. Where
+    one of them is gone from the log, a live split with the name of the write shows it too. Else CommitUnknownError is
+    raised. Raises LogError where a note is damaged.
     """
     noted = _noted(log, txn)
     first = _first_tried(log, txn, noted) if since is None else since
@@ -48,7 +49,14 @@ def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version |
         return None
     made = {note.manifest_id: note.txn_version for note in noted if note.txn_version >= txn.txn_version}
     for version in range(state.version, first, -1):
-        commit = _commit(log, Version(version), txn)
+        try:
+            commit = _commit(log, Version(version), txn)
+        except CommitUnknownError:
+            live = (path for batch in state.live_files() for path in batch["log_path"].to_pylist())
+            newest = newest_of(txn.app_id, live)
+            if newest is None or newest < txn.txn_version:
+                raise
+            return Replay(txn_version=newest, commit=None)
         found = _record(commit, txn) or _recorded_without_splits(log, commit, made, txn)
         if found is not None:
             return found
