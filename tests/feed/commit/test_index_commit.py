@@ -271,6 +271,17 @@ def test_where_the_version_that_may_hold_a_write_was_purged_the_write_is_refused
         tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
 
 
+def test_a_write_whose_version_was_purged_is_known_by_its_live_split(corpus: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    shutil.copytree(corpus / "indextables" / FLAVOURS["states"][0], table)
+    first = tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0)
+    tablefeed.append(table, new_rows(table, 902))
+    shutil.rmtree(table / names.LOG_DIR / names.state_dir(first.version))
+
+    assert isinstance(tablefeed.append(table, new_rows(table, 901), app_id="loader", txn_version=0), AlreadyApplied)
+    assert sorted(ids(table))[-2:] == [901, 902]
+
+
 def test_who_loses_the_race_takes_the_version_after(table: Path) -> None:
     log = log_of(table)
     state = log.load()
@@ -677,6 +688,21 @@ def test_a_table_replaced_since_the_plan_is_not_written_to_and_leaves_no_split(n
     assert conflict.value.winner == (1 if made_anew else -1)
     assert (new / names.LOG_DIR).exists() == made_anew
     assert not any((new / add.path).exists() for add in ours.files)
+
+
+def test_a_write_whose_split_went_before_an_older_copy_was_restored_is_run_again(new: Path) -> None:
+    ours = written(log_of(new), ROWS, txn=("ours", 0))
+
+    def restored() -> None:
+        for add in ours.files:
+            (new / add.path).unlink()
+        for path in (new / names.LOG_DIR).rglob("*"):
+            os.utime(path, (1, 1))
+
+    log = log_of(new, Fault(operation="put_if_absent", name=names.commit_name(2), hook=restored))
+    with pytest.raises(errors.ConflictError, match=r"restored, and .* is gone"):
+        commit(log, None, ours, still())
+    assert len(rows_of(new)) == 3
 
 
 def test_splits_that_an_earlier_try_committed_stay_though_the_table_cannot_be_written_any_more(new: Path) -> None:

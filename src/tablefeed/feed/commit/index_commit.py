@@ -51,6 +51,7 @@ class IndexCommit(FormatCommit):
             raise TypeError(f"{log.url} has no splits")
         self._log, self._plan, self._transaction, self._around = log, plan, transaction, around
         self._replaces = transaction.kind is WriteKind.OVERWRITE
+        self._seen = None if plan.found is None or plan.version is None else (plan.version, plan.found.head)
         self._tried_after: Version | None = None
         self._form: index_states.Form | None = None
         self._state: NextState | None = None
@@ -88,8 +89,9 @@ class IndexCommit(FormatCommit):
     def check(self, state: Snapshot | None) -> None:
         """Raises ConflictError where the table is gone or another one, SchemaMismatchError for other columns.
 
-        Where a first write meets a table that is not the one which it began, its splits may have gone with another. It
-        looks for them before the put too: a writer that dies after the put cannot delete its commit again.
+        Where a first write meets a table that is not the one which it began, its splits may have gone with another. So
+        they may where an older copy of the table was restored. It looks for them before the put too: a writer that dies
+        after the put cannot delete its commit again.
         """
         plan, url = self._plan, self._log.url
         if state is None:
@@ -97,13 +99,17 @@ class IndexCommit(FormatCommit):
         protocol.refuse_writing(state.protocol, url=url)
         if plan.found is None:
             check_same_table(plan, state)
-            paths = () if state.metadata.table_id == self._made_id else self._transaction.paths
-            gone = next((path for path in paths if not self._log.store.exists(path)), None)
-            if gone is not None:
-                why = f"the table was deleted and created again, and {gone} is gone"
-                raise self._conflict(why, version=state.version)
         elif plan.found.table_id != state.metadata.table_id:
             raise self._conflict("the table was deleted and created again", version=state.version)
+        is_other = plan.found is None and state.metadata.table_id != self._made_id
+        now, seen = (state.version, state.head), self._seen
+        is_restored = seen is not None and now[0] <= seen[0] and now != seen
+        self._seen = now
+        paths = self._transaction.paths if is_other or is_restored else ()
+        gone = next((path for path in paths if not self._log.store.exists(path)), None)
+        if gone is not None:
+            how = "created again" if is_other else "restored"
+            raise self._conflict(f"the table was deleted and {how}, and {gone} is gone", version=state.version)
 
     def changes_nothing(self, state: Snapshot) -> bool:
         """Whether there is neither a file nor, for an overwrite, a txn to record or a file to remove."""
