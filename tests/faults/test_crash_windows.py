@@ -45,6 +45,7 @@ UNREACHED: Mapping[str, str] = {
     "feed/commit/own_log.py:all_in_log_of:delete": REPLACED,
     "feed/commit/own_log.py:all_in_log_of:stat": REPLACED,
     "store/base.py:put_own:delete": REPLACED_UNSEEN,
+    "feed/commit/settled_put.py:_is_of:exists": "reads only, and only where the table was deleted meanwhile",
     "feed/commit/settled_put.py:_is_taken_back:put_if_absent": MADE_ANEW,
     "feed/commit/settled_put.py:_take_back:delete": MADE_ANEW,
     "feed/rows/state.py:as_restored:exists": "reads only, and only where changes were applied to the table",

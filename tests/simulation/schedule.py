@@ -136,7 +136,7 @@ def schedule_aimed(seed: int) -> Schedule:
     """Makes up a schedule whose steps pause and fail only where they list or change the log, and pause for longer."""
     schedule, chance = schedule_of(seed), random.Random(f"aimed {seed}")  # noqa: S311 - no secret
     weights, disturbed = AIMED[chance.choice([*AIMED])], chance.choice(schedule.tables)
-    steps = [_step(chance, schedule.tables, weights, disturbed) for _ in range(chance.randint(7, 14))]
+    steps = [_step(chance, schedule.tables, weights, disturbed) for _ in range(chance.randint(5, 10))]
     strikes = [() if step.who in ("clock", "operator") else _at_the_log(chance) for step in steps]
     aimed = (replace(step, strikes=found) for step, found in zip(steps, strikes, strict=True))
     return replace(schedule, steps=tuple(aimed))

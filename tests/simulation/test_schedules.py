@@ -123,5 +123,5 @@ def test_a_schedule_always_runs_alike() -> None:
     assert there.splitlines() == here
 
 
-ALIKE = 200
+ALIKE = 100
 """How many schedules are run a second time, in another process."""
