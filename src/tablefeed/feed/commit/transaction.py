@@ -118,8 +118,8 @@ class Put:
     `data` has a random id, so no other writer puts the same bytes. `also_removed`: see `Surroundings.on_committed`.
     `parts` are files in the log, written before, that are of no use unless `data` is put. `draft` is for all puts of a
     commit that may have the same `data`; None: each has its own. `new_files` are the paths of files that must be there
-    after the put, where the write found no table. `needed` are files without which nobody can read a version that
-    says by itself what the table is.
+    after the put, where the write found no table. `needed` are the files that a state names. If one is gone when
+    the version before is gone too, the table was deleted.
     """
 
     log: TableLog
