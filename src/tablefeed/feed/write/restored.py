@@ -17,7 +17,7 @@ from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.delta.deletion_vectors import BadVectorError, stored_at
 from tablefeed.delta.properties import TableProperties
 from tablefeed.delta.removes import Addition, Removal
-from tablefeed.delta.schema.column_mapping import mapping_mode
+from tablefeed.delta.schema.column_mapping import mapping_mode, physical_name
 from tablefeed.delta.schema.identity import identity_columns, with_high_water_marks
 from tablefeed.delta.schema.schema_string import format_schema
 from tablefeed.delta.stats.clustering import clustering_domain
@@ -27,6 +27,8 @@ from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.delta_plan import clustering_of
 from tablefeed.feed.write.kept_lines import KeptLines
 from tablefeed.model.actions import AddFile, DeletionVector, DomainMetadata, Metadata, Protocol
+from tablefeed.model.rules import IdentityColumn
+from tablefeed.model.schema import Struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,11 +166,10 @@ def _described(newest: Snapshot, earlier: Snapshot) -> tuple[Metadata, Protocol]
 
 
 def _schema_string(newest: Snapshot, earlier: Snapshot) -> str:
-    """The earlier schema. Each identity column keeps its present mark if that is further."""
-    now = {column.name: column for column in identity_columns(newest.schema, partition_columns=())}
-    marks: dict[str, int] = {}
-    for column in identity_columns(earlier.schema, partition_columns=()):
-        known = now.get(column.name)
+    """The earlier schema. Each identity column keeps its present mark if that is further, whatever its name is now."""
+    now, marks = _identity(newest.schema), dict[str, int]()
+    for stored_as, column in _identity(earlier.schema).items():
+        known = now.get(stored_as)
         if known is not None and known.high_water_mark is not None and known.step * column.step > 0:
             before = column.high_water_mark
             further = before is None or (known.high_water_mark - before) * column.step > 0
@@ -176,6 +177,12 @@ def _schema_string(newest: Snapshot, earlier: Snapshot) -> str:
     if not marks:
         return earlier.metadata.schema_string
     return format_schema(with_high_water_marks(earlier.schema, marks))
+
+
+def _identity(schema: Struct) -> dict[str, IdentityColumn]:
+    """The identity columns by their names in files, which no renaming changes."""
+    stored_as = {column.name: physical_name(column) for column in schema}
+    return {stored_as[column.name]: column for column in identity_columns(schema, partition_columns=())}
 
 
 def _keys(table: Snapshot) -> pa.Array:
