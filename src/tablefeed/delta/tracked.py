@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import orjson
@@ -19,6 +18,7 @@ from tablefeed.delta.schema.schema_string import format_schema, parse_schema
 from tablefeed.errors import TABLE, LogError, SchemaLogError, UnsupportedFeatureError
 from tablefeed.model.action_fields import BadActionError
 from tablefeed.model.actions import Metadata, Protocol, Version
+from tablefeed.model.cached import cached_property
 from tablefeed.model.schema import Struct
 
 FORMAT = b"v1"

@@ -7,7 +7,7 @@ imports its half when it is first needed, and the planner is never pickled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property  # noqa: TID251 - a process has one reader, and imports little
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition

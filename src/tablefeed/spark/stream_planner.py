@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -24,6 +23,7 @@ from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.log.admission import ChangePolicy
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Version
+from tablefeed.model.cached import cached_property
 from tablefeed.model.offset import Offset
 from tablefeed.spark.options import (
     bounds_of,

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tablefeed.errors import TablefeedError
@@ -22,6 +22,7 @@ from tablefeed.feed.snapshot.same_table import SameTable
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog, is_of_one_commit, required_commit
 from tablefeed.feed.snapshot.timeline import file_times
 from tablefeed.model.actions import Commit, CommitInfo, Metadata, Protocol
+from tablefeed.model.cached import cached_property
 from tablefeed.model.logfile import LogFileKind
 from tablefeed.model.progress import OnProgress, Progress
 from tablefeed.model.read_plan import ReadPlan

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from tablefeed.errors import (
     SchemaMismatchError,
     UnsupportedOptionError,
 )
+from tablefeed.model.cached import cached_property
 
 KIND, SEQUENCE, ABSENT = "__KIND", "__SEQUENCE", "__ABSENT"
 """Columns of events: `Folding.event_schema`."""

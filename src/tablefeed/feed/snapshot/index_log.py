@@ -11,7 +11,6 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tablefeed.delta.schema.partitioning import check_partition_columns
@@ -27,6 +26,7 @@ from tablefeed.indextables.log.schema_registry import registry_of_configuration
 from tablefeed.indextables.log.version_file import Writer, writer_of
 from tablefeed.log.facts import fold
 from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
+from tablefeed.model.cached import cached_property
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Entry
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tablefeed.delta.properties import TableProperties
@@ -17,6 +16,7 @@ from tablefeed.delta.schema.schema_string import schema_of
 from tablefeed.errors import LogError, ObjectNotFoundError, TablefeedError, naming
 from tablefeed.model import actions
 from tablefeed.model.actions import Commit, Facts, Metadata, Version
+from tablefeed.model.cached import cached_property
 from tablefeed.model.logfile import LogFile
 from tablefeed.model.schema import Struct
 from tablefeed.store import Entry, Store

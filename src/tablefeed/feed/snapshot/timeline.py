@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import cached_property
 
 from tablefeed.delta import names
 from tablefeed.errors import IllegalOptionError, LogError, TableError
@@ -20,6 +19,7 @@ from tablefeed.feed.snapshot.table_log import OwnTimes, Snapshot, TableLog, Time
 from tablefeed.feed.timestamp_text import read_timestamp
 from tablefeed.log.segment import earliest_reproducible
 from tablefeed.model.actions import Commit, Version
+from tablefeed.model.cached import cached_property
 from tablefeed.model.logfile import LogFile, LogFileKind
 
 _NUMBER = re.compile(r"[0-9]{1,19}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property
 
 from tablefeed.delta import names
 from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_schema
@@ -27,6 +26,7 @@ from tablefeed.feed.stream.source_options import TrackingOptions
 from tablefeed.feed.stream.stream_metadata import REMEDY, StreamMetadata
 from tablefeed.log import compatibility
 from tablefeed.model.actions import Commit, Metadata, Protocol, Version
+from tablefeed.model.cached import cached_property
 from tablefeed.model.schema import Field, Struct, rebuilt
 from tablefeed.store import open_store
 
@@ -57,12 +57,12 @@ class SchemaTracking(StreamMetadata):
         return replace(self._begun.metadata, schema_string=format_schema(self._analysed))
 
     @cached_property
-    def schema(self) -> Struct:  # type: ignore[override]  # the entry is known only after `begin`
+    def schema(self) -> Struct:  # the entry is known only after `begin`
         """See `StreamMetadata`."""
         return self.read.schema
 
     @cached_property
-    def read(self) -> Snapshot:  # type: ignore[override]  # the entry is known only after `begin`
+    def read(self) -> Snapshot:  # the entry is known only after `begin`
         """See `StreamMetadata`."""
         return replace(self._begun, metadata=self.metadata)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +17,7 @@ from tablefeed.delta.columns import FILE_COLUMNS
 from tablefeed.errors import TABLE, StoreError
 from tablefeed.feed.snapshot.sorted_files import ON_DISK, RUN_BYTES, SortedFiles
 from tablefeed.log.replay import without_statistics
+from tablefeed.model.cached import cached_property
 
 ORDER = ("modified_ms", "log_path", "key")
 """Delta-Spark's (DeltaSourceSnapshot): by modification time, then by the bytes of the path as logged, still

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tablefeed.delta.schema.schema_string import parse_schema
@@ -35,6 +34,7 @@ from tablefeed.feed.stream.stream_rows import StreamRows
 from tablefeed.feed.stream.stream_snapshot import ByFiles, InitialSnapshot, SnapshotOrder
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Commit, Version
+from tablefeed.model.cached import cached_property
 from tablefeed.model.offset import Barrier, Offset
 from tablefeed.model.schema import Struct
 

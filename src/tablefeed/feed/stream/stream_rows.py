@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tablefeed.feed.scan.table_scan import table_scan
 from tablefeed.feed.stream.event_time import EventTimes
 from tablefeed.feed.stream.source_options import SourceOptions
 from tablefeed.feed.stream.stream_metadata import StreamMetadata
+from tablefeed.model.cached import cached_property
 from tablefeed.model.schema import Field
 
 if TYPE_CHECKING:
