@@ -178,6 +178,15 @@ def test_a_void_column_of_the_rows_is_refused(table: Path) -> None:
     assert rows_of(table) == []
 
 
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_void_column_of_a_batch_write_is_null(table: Path, mode: str) -> None:
+    save(table, pa.table({"id": [1], "value": ["a"]}))
+
+    save(table, pa.table({"id": [2], "value": pa.nulls(1)}), mode=mode)
+
+    assert rows_of(table)[-1] == (2, None)
+
+
 class NullData(UserDefinedType):
     @classmethod
     def module(cls) -> str:

@@ -54,9 +54,9 @@ def is_assignable(incoming: DataType, table: DataType, policy: Policy) -> bool:
 
 
 def needs_zone(incoming: DataType, table: DataType) -> bool:
-    """Says whether the cast needs a time zone: one of the types is timestamp and the other is not."""
+    """Says whether the cast needs a time zone: one of the types is timestamp and the other is not, nor void."""
     moment = Primitive("timestamp")
-    return (incoming == moment) != (table == moment)
+    return incoming != Primitive("void") and (incoming == moment) != (table == moment)
 
 
 def _casts(incoming: DataType, table: DataType) -> bool:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from tablefeed.data import casts
 from tablefeed.data.assignment import Assignment, Policy
 from tablefeed.data.casts import INVALID_INPUT, OVERFLOW, Value, by_value
-from tablefeed.data.retype import Conversion, conversion, is_bytes, is_text, lossless
+from tablefeed.data.retype import Conversion, conversion, is_bytes, is_text, lossless, nulls
 from tablefeed.model.spark_texts import UnreadTextError, read_integer
 
 
@@ -30,6 +30,8 @@ def assigned(found: pa.DataType, wanted: pa.DataType, how: Assignment) -> Conver
     cast = _lenient_cast if how.policy is Policy.LEGACY else casts.cast
 
     def leaf(found: pa.DataType, wanted: pa.DataType) -> Conversion:
+        if pa.types.is_null(found):
+            return lambda array: nulls(len(array), wanted)
         if _logical(found) == _logical(wanted):  # two Arrow forms of one table type: no value changes
             return lossless(found, wanted)
         return cast(found, wanted, how.zone)

@@ -29,7 +29,8 @@ def planned(path: str, schema: StructType, options: ParsedOptions, kind: WriteKi
         overwrites_schema=options["overwriteSchema"],
         assignment=Assignment(policy=options["storeAssignmentPolicy"], zone=options["timeZone"]),
         properties=options.properties,
-        # Only batch writes have these options.
+        # Only batch writes have these options. Delta-Spark refuses a column of the type void in a stream.
+        takes_void="txnAppId" in options.values,
         scope=options.values.get("partitionOverwriteMode", Scope.TABLE),
         replace_where=options.values.get("replaceWhere"),
         codec=options["compression"],

@@ -6,7 +6,7 @@ import json
 import pickle
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -222,6 +222,28 @@ def test_a_column_without_a_type_gets_that_of_the_rows_where_columns_are_added(t
         {"id": 1, "v": None, "s": {"n": 1, "v": None}},
         {"id": 2, "v": ["x"], "s": {"n": 2, "v": 2.5}},
     ]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_column_of_the_rows_without_a_type_is_null_in_a_column_of_the_table(
+    tmp_path: Path, mode: Literal["append", "overwrite"]
+) -> None:
+    """Arrow gives this type to a column in which all is null, as of `pa.Table.from_pylist`."""
+    moment = pa.array([None], pa.timestamp("us", "UTC"))
+    first = {"id": [1], "day": ["a"], "at": moment, "s": [{"x": "b", "n": 1}], "tags": [["c"]]}
+    tablefeed.append(tmp_path, pa.table(first), partition_by=["day"])
+
+    without_types = pa.Table.from_pylist([{"id": 2, "DAY": None, "at": None, "s": {"x": None, "n": 2}, "tags": []}])
+    tablefeed.append(tmp_path, without_types, mode=mode)
+
+    assert rows(tmp_path)[-1] == {"id": 2, "day": None, "at": None, "s": {"x": None, "n": 2}, "tags": []}
+
+
+def test_a_column_of_the_rows_without_a_type_is_refused_where_the_column_must_not_be_null(tmp_path: Path) -> None:
+    tablefeed.create(tmp_path, pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.string(), nullable=False)]))
+
+    with pytest.raises(errors.InvalidRowsError, match="NOT NULL constraint violated for column: v"):
+        tablefeed.append(tmp_path, pa.table({"id": [1], "v": pa.nulls(1)}))
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------

@@ -36,12 +36,14 @@ from tablefeed.model.schema import (
 class Merging:
     """How to merge a schema: whether it `adds` columns and `widens` types, and the policy for all other types.
 
-    `advice` is what a user can do about a column that is not added.
+    With `takes_void` rows of the type void are nulls of the table's type. `advice` is what a user can do about a column
+    that is not added.
     """
 
     policy: Policy
     adds: bool = False
     widens: bool = False
+    takes_void: bool = False
     advice: str = "Drop the column, or let the write add it: option mergeSchema=true, merge_schema=True in Python."
 
 
@@ -107,7 +109,7 @@ def widened_columns(older: Struct, newer: Struct) -> list[str]:
 
 
 def refuse_void(field: Field) -> None:
-    """Raises SchemaMismatchError for a column whose type is void or has one inside."""
+    """Raises SchemaMismatchError for a column of rows whose type is void or has one inside."""
     if has(field.type, Primitive("void")):
         raise SchemaMismatchError(
             f"Column {field.name!r} of the rows has the type void, which no column of {TABLE} can have. Cast it.",
@@ -187,6 +189,8 @@ def _merged_type(table: DataType, incoming: DataType, how: Merging) -> DataType 
             return None if keys is None or values is None else Map(keys, values, contains_null)
         case Primitive("void"), _ if how.adds and not has(incoming, table):
             return as_new(Struct((Field("", incoming, nullable=True),))).fields[0].type
+        case _, Primitive("void") if how.takes_void:
+            return table
         case _ if how.widens and table != incoming and widens(table, incoming):
             return incoming
         case _:

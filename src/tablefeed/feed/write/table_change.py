@@ -78,7 +78,7 @@ def changed_table(table: Snapshot, rows: Struct, *, rules: WriteRules) -> Target
     """
     adds = rules.merges_schema
     widens = adds and features.is_type_widening_enabled(table.protocol, table.properties)
-    how = Merging(policy=rules.assignment.policy, adds=adds, widens=widens)
+    how = Merging(policy=rules.assignment.policy, adds=adds, widens=widens, takes_void=rules.takes_void)
     after = merged(table.schema, rows, how)
     if after == table.schema:
         return _as_it_is(table)

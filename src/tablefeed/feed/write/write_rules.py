@@ -35,6 +35,8 @@ class WriteRules:
     merges_schema: bool = False
     overwrites_schema: bool = False
     """Whether an overwrite replaces the schema; an append ignores it. It comes before `merges_schema`."""
+    takes_void: bool = True
+    """Whether rows may have the type void for a column that the table has; their values are null."""
     assignment: Assignment = field(default_factory=Assignment)
     properties: Mapping[str, str] = field(default_factory=dict)
     scope: Scope = Scope.TABLE
