@@ -122,6 +122,20 @@ def test_a_first_commit_whose_files_are_gone_stays_where_another_commit_follows_
     assert log.load().version == 1
 
 
+def test_a_first_commit_is_not_taken_for_that_of_a_table_which_was_made_anew_right_after_it() -> None:
+    store = MemoryStore("orders")
+
+    def made_anew() -> None:
+        store.delete(commit_path(0))
+        put(store, 0, [protocol(), metadata()])
+
+    log = log_of(FaultyStore(store, faults=[Fault(operation="stat", at=1, hook=made_anew)]))
+
+    _, after = commit_files(log, txn=("query", 0))
+
+    assert after.metadata.table_id == log_of(store).load().metadata.table_id
+
+
 def test_of_two_first_batches_with_different_schemas_the_second_changes_nothing() -> None:
     log = a_log()
     second = a_write(log, None, "second", txn=("q2", 0), schema=pa.schema([("id", pa.string())]))

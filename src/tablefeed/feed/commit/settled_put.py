@@ -6,9 +6,10 @@ Both usually show in the file of the version before: cleanup deletes the older o
 was made anew has another file there. So after a put the writer looks at that one file. Where that file has
 changed, or is so old that a cleanup may have deleted later versions before it, the log is listed.
 
-Before a first version there is no other, and the version 0 of an IndexTables table has no files. So a writer that found
-no table looks whether its data files are still there: if somebody emptied the folder while they were written, or until
-the put, some are gone.
+Before a first version there is no other. So the writer reads its commit again: if the table was made anew since the
+put, another one is there. The version 0 of an IndexTables table has no files. So a writer that found no table looks
+whether its data files are still there: if somebody emptied the folder while they were written, or until the put, some
+are gone.
 """
 
 from __future__ import annotations
@@ -110,6 +111,8 @@ def _succeeded(put: Put, around: Surroundings) -> Entry | None:
     log, base, now_ms = put.log, put.base, around.now_ms()
     # Looked at before the base: where the base has not changed afterwards, this file belongs to the same table.
     ours = log.head(put.version)
+    if base is None and ours is not None and not put.is_ours():
+        return None  # the table was made anew since the put
     if base is None:
         is_next, is_old = not log.store.exists(f"{log.directory}/{LAST_CHECKPOINT}"), False
     else:
