@@ -196,6 +196,33 @@ def test_files_from_before_row_tracking_get_ids_behind_the_mark() -> None:
     assert [json.loads(d["configuration"]) for d in said(log, 2, "domainMetadata")] == [{"rowIdHighWaterMark": 9}]
 
 
+def named(column: str) -> Action:
+    return metadata(configuration={"delta.rowTracking.materializedRowIdColumnName": column})
+
+
+WITHOUT = protocol(1, 7, writerFeatures=["domainMetadata"])
+ROW_TRACKING_NOW = {
+    "dropped": (metadata(), [WITHOUT, metadata()]),
+    "dropped with its columns": (named("a"), [WITHOUT, metadata()]),
+    "turned on again": (named("a"), [protocol(1, 7, writerFeatures=TRACKED), named("b"), mark(0)]),
+}
+
+
+@pytest.mark.parametrize(("before", "now"), ROW_TRACKING_NOW.values(), ids=ROW_TRACKING_NOW)
+def test_a_version_from_before_row_tracking_was_dropped_is_refused(before: Action, now: list[Action]) -> None:
+    a, b = (add(name, baseRowId=number, stats=ONE) for number, name in enumerate("ab"))
+    forgotten = {"domainMetadata": {**mark(1)["domainMetadata"], "removed": True}}
+    log = a_log(
+        v0=[protocol(1, 7, writerFeatures=TRACKED), before, mark(1), a, b],
+        v1=[remove("a"), WITHOUT, forgotten, add("b", stats=ONE, data_change=False)],
+        v2=now,
+    )
+    log.store.replace("a", b"rows")
+
+    with pytest.raises(errors.UnsupportedFeatureError, match="row tracking was dropped since"):
+        a_restored(log, 0)
+
+
 @pytest.mark.parametrize(("stats", "high"), [(None, 5), (ONE, 2**63 - 1)], ids=["no row count", "no ids left"])
 def test_files_whose_rows_cannot_get_ids_do_not_come_back(stats: str | None, high: int) -> None:
     counted: dict[str, Any] = {} if stats is None else {"stats": stats}

@@ -195,7 +195,7 @@ def restore(
 
     Raises DataFileError if a file or deletion vector that is needed is gone (VACUUM), ConflictError if another writer
     commits meanwhile, AppendOnlyError for an append-only table, UnsupportedFeatureError if column mapping was changed
-    since or files would return without row ids, IllegalOptionError for a version that is not earlier; otherwise as
+    or row tracking was dropped since, IllegalOptionError for a version that is not earlier; otherwise as
     `open_table`.
     """
     if version is None and timestamp is None:

@@ -74,8 +74,9 @@ def restored(newest: Snapshot, earlier: Snapshot, *, now_ms: int) -> Restored:
     """Gives the table `newest` after it is restored to `earlier`. A file with another deletion vector is another file.
 
     Raises AppendOnlyError where rows must not be removed, UnsupportedFeatureError for a table that cannot be written
-    before or after, and where column mapping was turned on, off or changed in between; DataFileError where a file that
-    comes back or its vector is gone; CommitError where its rows need ids and none can be assigned.
+    before or after, and where in between column mapping was turned on, off or changed, or row tracking was dropped;
+    DataFileError where a file that comes back or its vector is gone; CommitError where its rows need ids and none can
+    be assigned.
     """
     import pyarrow.compute as pc
 
@@ -153,6 +154,7 @@ def _described(newest: Snapshot, earlier: Snapshot) -> tuple[Metadata, Protocol]
             features=("columnMapping",),
             error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         )
+    _check_row_ids_go_on(newest, earlier)
     now, then = newest.metadata.configuration, earlier.metadata.configuration
     texts = {name: text for name, text in then.items() if name not in _KEPT}
     texts |= {name: now[name] for name in _KEPT if name in now}
@@ -163,6 +165,21 @@ def _described(newest: Snapshot, earlier: Snapshot) -> tuple[Metadata, Protocol]
     protocol = features.merged_protocol(newest.protocol, earlier.protocol)
     features.check_writable(protocol, metadata, removes=False)
     return metadata, protocol
+
+
+def _check_row_ids_go_on(newest: Snapshot, earlier: Snapshot) -> None:
+    """Refuses a version from before row tracking was dropped from the table, also if it was turned on again since.
+
+    Files that both versions have lost their ids. The mark was lost too, so ids of other files may be given already.
+    """
+    tracked, tracks = (row_tracking.supports_row_tracking(table.protocol) for table in (earlier, newest))
+    if (tracked and not tracks) or earlier.properties.row_id_column not in (None, newest.properties.row_id_column):
+        raise UnsupportedFeatureError(
+            f"{TABLE} cannot be restored to version {earlier.version}: row tracking was dropped since, so the row ids "
+            "of that version are no longer unique. Nothing was written. Restore to a version after that, or overwrite "
+            "the table with the rows of that version.",
+            features=(names.ROW_TRACKING,),
+        )
 
 
 def _schema_string(newest: Snapshot, earlier: Snapshot) -> str:
