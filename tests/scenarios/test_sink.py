@@ -187,6 +187,17 @@ def test_a_void_column_of_a_batch_write_is_null(table: Path, mode: str) -> None:
     assert rows_of(table)[-1] == (2, None)
 
 
+def test_rows_without_columns_are_refused_also_where_the_table_exists(table: Path) -> None:
+    """Spark does not send the number of such rows."""
+    save(table, values(1))
+
+    for write in (save, lambda path, rows: stream_into(path).write(rows)):
+        with pytest.raises(SchemaMismatchError, match="have no columns") as caught:
+            write(table, pa.table({}))
+        assert caught.value.error_class == "DELTA_EMPTY_DATA"
+    assert rows_of(table) == [1]
+
+
 class NullData(UserDefinedType):
     @classmethod
     def module(cls) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tablefeed.data.assignment import Assignment
+from tablefeed.errors import SchemaMismatchError
 from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.upkeep.background import waited_for
 from tablefeed.feed.write.sink import plan_write
@@ -41,6 +42,13 @@ def planned(path: str, schema: StructType, options: ParsedOptions, kind: WriteKi
         delta_upkeep={name: options.values.get(name) for name in DELTA_UPKEEP},
     )
     log, state = newest_state(path, dict(options.storage), table_format=options["tableFormat"])
+    if not schema.fields:
+        raise SchemaMismatchError(
+            f"The rows for {log.url} have no columns, and Spark does not report their number to a Python sink. Nothing "
+            "was written. Select a column.",
+            url=log.url,
+            error_class="DELTA_EMPTY_DATA",
+        )
     # The schema in Spark's JSON: in the Arrow schema of the rows a variant would be a struct.
     rows = schema.json()
     plan = plan_write(log, state, rows, partition_by=options["partitionBy"] or (), kind=kind, rules=rules)
