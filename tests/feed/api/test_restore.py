@@ -251,27 +251,30 @@ def test_the_protocol_keeps_its_features_and_gets_those_of_the_version() -> None
     assert set(raised["writerFeatures"]) == {"appendOnly", "invariants", "changeDataFeed", "checkConstraints"}
 
 
-def identity(high: int, name: str = "id", **mapping: Any) -> Action:
-    notes = {"start": 1, "step": 1, "allowExplicitInsert": True, "highWaterMark": high}
+def identity(high: int, name: str = "id", step: int = 1, **mapping: Any) -> Action:
+    notes = {"start": 1, "step": step, "allowExplicitInsert": True, "highWaterMark": high}
     described = col(name, notes={f"delta.identity.{key}": value for key, value in notes.items()}, **mapping)
     return meta(described, configuration=MAPPED if mapping else None)
 
 
 MAPPED = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
 IDENTITY_BEFORE_AND_NOW = {
-    "as it was": (identity(10), identity(20)),
-    "renamed": (identity(10, id=1, physicalName="c"), identity(20, "key", id=1, physicalName="c")),
+    "as it was": (identity(10), identity(20), 20),
+    "renamed": (identity(10, id=1, physicalName="c"), identity(20, "key", id=1, physicalName="c"), 20),
+    "in other steps": (identity(11, step=5), identity(20), 21),
+    "in other steps, downwards": (identity(-9, step=-5), identity(-20, step=-1), -24),
+    "not as far": (identity(20), identity(10), 20),
 }
 
 
-@pytest.mark.parametrize(("before", "now"), IDENTITY_BEFORE_AND_NOW.values(), ids=IDENTITY_BEFORE_AND_NOW)
-def test_the_mark_of_an_identity_column_never_falls(before: Action, now: Action) -> None:
+@pytest.mark.parametrize(("before", "now", "after"), IDENTITY_BEFORE_AND_NOW.values(), ids=IDENTITY_BEFORE_AND_NOW)
+def test_the_mark_of_an_identity_column_never_falls(before: Action, now: Action, after: int) -> None:
     log = a_log(v0=[protocol(2, 6), before], v1=[now])
 
     a_restored(log, 0)
 
     (column,) = json.loads(said(log, 2, "metaData")[0]["schemaString"])["fields"]
-    assert (column["name"], column["metadata"]["delta.identity.highWaterMark"]) == ("id", 20)
+    assert (column["name"], column["metadata"]["delta.identity.highWaterMark"]) == ("id", after)
 
 
 def test_ids_of_columns_are_never_given_again(tmp_path: Path) -> None:

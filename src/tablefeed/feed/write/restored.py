@@ -183,14 +183,18 @@ def _check_row_ids_go_on(newest: Snapshot, earlier: Snapshot) -> None:
 
 
 def _schema_string(newest: Snapshot, earlier: Snapshot) -> str:
-    """The earlier schema. Each identity column keeps its present mark if that is further, whatever its name is now."""
+    """The earlier schema. Each identity column keeps its present mark if that is further, whatever its name is now.
+
+    A table that was replaced since may count otherwise: the mark is then the next value of the earlier column.
+    """
     now, marks = _identity(newest.schema), dict[str, int]()
     for stored_as, column in _identity(earlier.schema).items():
         known = now.get(stored_as)
         if known is not None and known.high_water_mark is not None and known.step * column.step > 0:
+            mark = known.high_water_mark + (column.start - known.high_water_mark) % column.step
             before = column.high_water_mark
-            further = before is None or (known.high_water_mark - before) * column.step > 0
-            marks |= {column.name: known.high_water_mark} if further else {}
+            if before is None or (mark - before) * column.step > 0:
+                marks[column.name] = mark
     if not marks:
         return earlier.metadata.schema_string
     return format_schema(with_high_water_marks(earlier.schema, marks))
