@@ -76,7 +76,8 @@ def plan_split_write(
     else:
         protocol.refuse_writing(snapshot.protocol, url=log.url)
         check_partitioning(partition_by, snapshot.metadata.partition_columns)
-        how = Merging(policy=rules.assignment.policy, advice="Drop the column, or write to another table.")
+        advice = "Drop the column, or write to another table."
+        how = Merging(policy=rules.assignment.policy, takes_void=rules.takes_void, advice=advice)
         schema = merged(snapshot.schema, rows, how)
         partition_columns = snapshot.metadata.partition_columns
     check_types(to_arrow(schema), partition_by=partition_columns)
