@@ -312,6 +312,23 @@ def test_a_state_that_lost_its_put_leaves_no_manifest(table: Path) -> None:
     assert {901, 902} <= set(ids(table))
 
 
+@pytest.mark.parametrize("flavour", ["states"], indirect=True)
+def test_a_state_whose_manifest_went_when_a_copy_with_the_same_newest_version_was_restored_is_put_again(
+    table: Path,
+) -> None:
+    there = log_files(table)
+
+    def lose_what_the_copy_lacks() -> None:
+        for name in log_files(table) - there:
+            (table / names.LOG_DIR / name).unlink()
+
+    log = log_of(table, Fault(operation="put_if_absent", name=names.STATE_MANIFEST, hook=lose_what_the_copy_lacks))
+
+    commit(log, None, written(log, new_rows(table, 901)), still())
+
+    assert 901 in ids(table)
+
+
 def test_an_overwrite_takes_away_what_was_appended_before_it_won(table: Path) -> None:
     log = log_of(table)
     state = log.load()

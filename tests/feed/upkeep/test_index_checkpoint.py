@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -196,6 +196,36 @@ def test_at_whatever_step_a_table_is_deleted_or_made_anew_nothing_of_the_old_one
         if anew:
             shutil.copytree(table, root, copy_function=shutil.copyfile)
 
+    for root in disturbed(table, tmp_path, work, gone):
+        assert root.exists() == anew, root.name
+        assert not anew or log_files(root) == log_files(table), root.name
+
+
+@pytest.mark.parametrize("work", [checkpointed, with_a_state])
+def test_at_whatever_step_a_copy_with_the_same_newest_version_is_restored_what_is_put_is_whole(
+    table: Path, tmp_path: Path, work: Callable[[IndexTablesLog, Snapshot], None]
+) -> None:
+    grow(table, to=10)
+    before = [add.path for add in live(table)]
+
+    def restored(root: Path) -> None:
+        shutil.rmtree(root)
+        shutil.copytree(table, root)
+
+    for root in disturbed(table, tmp_path, work, restored):
+        if log_files(root) != log_files(table):
+            forget_commits(root, 11)
+            assert [add.path for add in live(root)] == before, root.name
+
+
+def disturbed(
+    table: Path,
+    folder: Path,
+    work: Callable[[IndexTablesLog, Snapshot], None],
+    disturb: Callable[[Path], None],
+) -> Iterator[Path]:
+    """Copies of the table on which `work` was done; before one of its calls, another in each, `disturb` was called."""
+
     def worked(root: Path, *faults: Fault) -> FaultyStore:
         shutil.copytree(table, root)
         store = FaultyStore(LocalStore(str(root)), faults=faults)
@@ -205,11 +235,10 @@ def test_at_whatever_step_a_table_is_deleted_or_made_anew_nothing_of_the_old_one
             work(log, snapshot)
         return store
 
-    undisturbed = worked(tmp_path / "undisturbed")
-    assert log_files(tmp_path / "undisturbed") > log_files(table)
+    undisturbed = worked(folder / "undisturbed")
+    assert log_files(folder / "undisturbed") > log_files(table)
     for operation, count in Counter(call.operation for call in undisturbed.calls).items():
         for at in range(1, count + 1):
-            root = tmp_path / f"{operation}{at}"
-            worked(root, Fault(operation=operation, at=at, hook=partial(gone, root)))
-            assert root.exists() == anew, (operation, at)
-            assert not anew or log_files(root) == log_files(table), (operation, at)
+            root = folder / f"{operation}{at}"
+            worked(root, Fault(operation=operation, at=at, hook=partial(disturb, root)))
+            yield root

@@ -171,6 +171,22 @@ def test_a_checkpoint_of_the_same_name_that_others_put_is_not_taken_back(when: L
     assert inner.read(CHECKPOINT) == b"theirs, restored"
 
 
+def test_a_checkpoint_whose_sidecars_went_when_a_copy_with_the_same_newest_commit_was_restored_is_taken_back() -> None:
+    inner = MemoryStore("copied")
+    old_table(inner, v2=True)
+
+    def lose_what_the_copy_lacks() -> None:
+        for name in set(log_files(inner)).difference(NEW_LOG):
+            inner.delete(f"_delta_log/_sidecars/{name}")
+
+    fault = Fault(operation="put_if_absent", name=".checkpoint.", hook=lose_what_the_copy_lacks)
+
+    with pytest.raises(TableReplacedError, match=r"_sidecars/.* is gone: the table was restored from a copy"):
+        write_checkpoint(log_of(FaultyStore(inner, faults=[fault])).load())
+
+    assert log_files(inner) == NEW_LOG
+
+
 def test_a_fold_does_not_bring_the_folder_of_a_deleted_table_back(tmp_path: Path) -> None:
     root = tmp_path / "table"
     for n in range(3):

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
 from tablefeed.feed.commit import index_attempts
-from tablefeed.feed.commit.own_log import all_in_log_of
+from tablefeed.feed.commit.own_log import all_in_log_of, check_there
 from tablefeed.feed.snapshot.index_log import IndexTablesLog, doc_mappings_of
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
@@ -174,6 +174,7 @@ def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
             delete_orphans(log.store, manifest_paths(new))
             raise
         if is_put:
+            check_there(log.store, manifest_paths(new))
             point_to(log, hint_of(new.state), within)
         else:
             delete_orphans(log.store, manifest_paths(new))

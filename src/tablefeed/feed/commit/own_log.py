@@ -8,7 +8,7 @@ store compares that file right before the new file appears and right after, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from tablefeed.errors import LogError, ObjectNotFoundError, StoreError, TableReplacedError
@@ -59,6 +59,20 @@ def check_same(snapshot: Snapshot) -> None:
             "was deleted, made again or restored, or its log was cleaned up. Nothing was left in its log. The next "
             "write to the table tries again.",
             url=snapshot.log.url,
+        )
+
+
+def check_there(store: Store, names: Iterable[str]) -> None:
+    """Raises TableReplacedError where a file is gone which the file that was put just now names; a request for each.
+
+    `check_same` finds no change where a copy of the table was restored whose newest commit is the same file.
+    """
+    gone = next((name for name in names if not store.exists(name)), None)
+    if gone is not None:
+        raise TableReplacedError(
+            f"{gone} of {store.url} is gone: the table was restored from a copy meanwhile. Nothing was left in its "
+            "log. The next write to the table tries again.",
+            url=store.url,
         )
 
 

@@ -120,6 +120,11 @@ def _succeeded(put: Put, around: Surroundings) -> Entry | None:
         is_old = base.head is not None and max(now_ms, ours.modified_ms if ours else 0) - base.head.modified_ms > OLD_MS
     if (ours is None or not is_next or is_old) and not _is_next_in_listing(put, around, is_next=is_next):
         return None
+    # A copy with the same newest commit may have been restored meanwhile.
+    gone = next((part for part in put.parts if not log.store.exists(part)), None)
+    if gone is not None:
+        _take_back_alone(put, gone)
+        return None
     if put.new_files:
         _check_files_are_there(put)
     return ours or log.head(put.version)
@@ -191,8 +196,7 @@ def _check_files_are_there(put: Put) -> None:
         gone = [f"{folder}/{name}".lstrip("/") for folder, names in zip(expected, each, strict=True) for name in names]
     if not gone:
         return
-    if len(_times(put)) > 1 or not _is_taken_back(put, f"{gone[0]} is gone"):
-        raise _unknown(put, f"its data file {gone[0]} is gone, and later versions follow it")
+    _take_back_alone(put, gone[0])
     raise ConflictError(
         f"Nothing was committed to {put.log.url}: its folder was emptied while the table was made, and {len(gone)} of "
         f"{len(put.new_files)} new files are gone, such as {gone[0]}. Run the write again (restart the query).",
@@ -200,6 +204,12 @@ def _check_files_are_there(put: Put) -> None:
         winner=-1,
         error_class="DELTA_METADATA_CHANGED",
     )
+
+
+def _take_back_alone(put: Put, gone: str) -> None:
+    """Deletes a commit whose file `gone` is gone; raises CommitUnknownError where later versions follow it."""
+    if len(_times(put)) > 1 or not _is_taken_back(put, f"{gone} is gone"):
+        raise _unknown(put, f"its file {gone} is gone, and later versions follow it")
 
 
 def _is_taken_back(put: Put, why: str) -> bool:

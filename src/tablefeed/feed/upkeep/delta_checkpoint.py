@@ -39,7 +39,7 @@ from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.delta.schema.column_mapping import mapping_mode
 from tablefeed.delta.schema.stored_schema import stored_schema
 from tablefeed.errors import LogGapError, ObjectNotFoundError, StoreError, naming
-from tablefeed.feed.commit.own_log import all_in_log_of, in_log_of
+from tablefeed.feed.commit.own_log import all_in_log_of, check_there, in_log_of
 from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.segment_reader import SegmentReader
 from tablefeed.feed.snapshot.sorted_files import SortedFiles
@@ -258,6 +258,7 @@ class _Writing:
         ]
         name = names.checkpoint_uuid_name(version, uuid=str(uuid.uuid4()))
         self.store.put_if_absent(f"{names.LOG_DIR}/{name}", json_lines(actions), within=self.within)
+        check_there(self.store, (f"{names.LOG_DIR}/{names.SIDECARS_DIR}/{sidecar.name}" for sidecar in sidecars))
         size_bytes, modified_ms = self._stat(name)
         told = [action[names.SIDECAR] for action in actions if names.SIDECAR in action]
         v2 = {"path": name, "sizeInBytes": size_bytes, "modificationTime": modified_ms}

@@ -12,7 +12,7 @@ import uuid
 
 from tablefeed.errors import ObjectNotFoundError
 from tablefeed.feed.commit.index_states import form_of, point_to
-from tablefeed.feed.commit.own_log import all_in_log_of
+from tablefeed.feed.commit.own_log import all_in_log_of, check_there
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.feed.write.orphans import delete_orphans
@@ -62,6 +62,7 @@ def write_json_checkpoint(
             if not stands:
                 delete_orphans(log.store, parts)
                 return False
+            check_there(log.store, parts)
             point_to(log, file.hint, within)
             logger.info("checkpoint table=%s version=%d adds=%d", log.url, snapshot.version, file.hint.file_count)
     return True
