@@ -39,6 +39,31 @@ Nothing of this write to /t was committed: correct the row.
 
 \tat org.apache.spark.api.python.BasePythonRunner.run(PythonRunner.scala:1)
 """
+UDF = """org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] The Python worker failed: Traceback (most recent call last):
+  File "/x/job.py", line 28, in bad
+    raise ValueError("no such day")
+ValueError: no such day
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner.run(PythonRunner.scala:1)
+"""  # noqa: E501 - as Spark writes it
+FOREACH_BATCH = """py4j.Py4JException: An exception was raised. Return Message: Traceback (most recent call last):
+  File "/x/job.py", line 22, in write
+    prices["x"]
+KeyError: 'x'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/x/job.py", line 23, in write
+    raise ValueError("no price")
+ValueError: no price
+
+\tat py4j.Protocol.getReturnValue(Protocol.java:1)
+"""
+BATCH = """The Python worker failed:
+Traceback (most recent call last):
+  File "/x/job.py", line 28, in bad
+ValueError: no such day"""
 SMALL = (
     "[DELTA_X] CHECK constraint small (id < 3) violated by row with values: - day : a - id : 7 Nothing of this write"
 )
@@ -52,8 +77,12 @@ SMALL = (
         (ROW, f"{SMALL} to /t was committed: correct the row."),
         (TableError("It is wrong.\nDo this."), "It is wrong. Do this."),
         (ValueError("[SPARKS_OWN] Not ours. SQLSTATE: 42000\n\tat x"), "[SPARKS_OWN] Not ours."),
+        ("org.apache.spark.SparkException: [SPARKS_OWN] Not ours.\n\tat x", "[SPARKS_OWN] Not ours."),
+        (UDF, "[PYTHON_EXCEPTION] The Python worker failed: ValueError: no such day"),
+        (FOREACH_BATCH, "An exception was raised. Return Message: ValueError: no price"),
+        (BATCH, "The Python worker failed: ValueError: no such day"),
     ],
-    ids=["load", "task", "values of a row", "ours", "not ours"],
+    ids=["load", "task", "values of a row", "ours", "not ours", "of Java", "a function", "foreachBatch", "a batch"],
 )
 def test_the_message_of_the_raised_error_is_given_alone(error: BaseException | str, plain: str) -> None:
     assert explain(error) == plain

@@ -320,6 +320,18 @@ def test_a_failure_is_counted_by_its_class_also_in_the_first_batch_and_a_query_o
     assert caplog.messages == ["query=copy failed: [DELTA_CONCURRENT_TRANSACTION] Another run won."] * 2
 
 
+def test_a_failure_that_is_not_of_tablefeed_is_counted_by_sparks_class() -> None:
+    registry = CollectorRegistry()
+    listener = MetricsListener(registry=registry)
+    listener.onQueryStarted(started(RUN))
+    listener.onQueryProgress(progress(told(lag())))
+    listener.onQueryTerminated(terminated(RUN, "org.apache.spark.SparkException: [DIVIDE_BY_ZERO] By zero.\n\tat x"))
+
+    assert exported(registry, "tablefeed_query_failures") == {
+        'tablefeed_query_failures_total{error_class="DIVIDE_BY_ZERO",query="copy"}': 1.0
+    }
+
+
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
