@@ -239,14 +239,6 @@ def test_a_column_of_the_rows_without_a_type_is_null_in_a_column_of_the_table(
     assert rows(tmp_path)[-1] == {"id": 2, "day": None, "at": None, "s": {"x": None, "n": 2}, "tags": []}
 
 
-def test_a_column_of_the_rows_without_a_type_is_null_in_splits(tmp_path: Path) -> None:
-    tablefeed.append(tmp_path, pa.table({"id": [1], "v": ["a"]}), table_format="indextables")
-
-    tablefeed.append(tmp_path, pa.table({"id": [2], "v": pa.nulls(1)}))
-
-    assert tablefeed.open_table(tmp_path).to_arrow(filter="v IS NULL").to_pylist() == [{"id": 2, "v": None}]
-
-
 def test_a_column_of_the_rows_without_a_type_is_refused_where_the_column_must_not_be_null(tmp_path: Path) -> None:
     tablefeed.create(tmp_path, pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.string(), nullable=False)]))
 

@@ -325,3 +325,11 @@ def test_a_process_remembers_a_few_tables_and_not_all(tmp_path: Path) -> None:
         newest_state(str(tmp_path / str(number)), {})
 
     assert len(known_state._known) == KEPT_TABLES
+
+
+def test_a_column_of_the_rows_without_a_type_is_null_in_splits(tmp_path: Path) -> None:
+    tablefeed.append(tmp_path, pa.table({"id": [1], "v": ["a"]}), table_format="indextables")
+
+    tablefeed.append(tmp_path, pa.table({"id": [2], "v": pa.nulls(1)}))
+
+    assert tablefeed.open_table(tmp_path).to_arrow(filter="v IS NULL").to_pylist() == [{"id": 2, "v": None}]
