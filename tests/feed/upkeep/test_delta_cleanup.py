@@ -14,11 +14,11 @@ from support.clocks import StoreClock
 from support.faulty_store import Fault, FaultyStore
 from support.logs import a_log, add, commit_path, info, live_paths, log_of, metadata, protocol, put, remove
 from tablefeed.delta.intervals import DAY_MS
-from tablefeed.errors import LogError, StoreError
+from tablefeed.errors import LogError, StoreError, TableReplacedError
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint, write_compaction
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint, write_classic_twin, write_compaction
 from tablefeed.feed.upkeep.delta_cleanup import clean_up
 from tablefeed.model.actions import Version
 from tablefeed.store import open_store
@@ -320,6 +320,39 @@ def test_a_cleanup_does_not_delete_a_file_that_took_the_place_of_the_one_it_list
         clean_up(log_of(FaultyStore(log.store, faults=[fault])).load(), now_ms=ON_DAY_8)
 
     assert_all_is_read(log, first=0, last=4)
+
+
+@pytest.mark.parametrize("at", [1, 4])
+def test_a_cleanup_stops_where_a_copy_without_the_checkpoint_was_restored(at: int) -> None:
+    log = an_old_log(THREE_DAYS)
+    store = log.store
+    assert isinstance(store, MemoryStore)
+    copy = {name: found for name, found in store._objects.items() if "checkpoint" not in name}
+
+    def restored() -> None:
+        store._objects = dict(copy)
+
+    fault = Fault(operation="delete", at=at, hook=restored, when="after")
+
+    with pytest.raises(LogError, match=r"4\.checkpoint\.parquet, which readers would need, is gone"):
+        clean_up(log_of(FaultyStore(store, faults=[fault])).load(), now_ms=ON_DAY_8)
+
+    assert_all_is_read(log, first=0, last=8)
+
+
+def test_a_classic_name_is_not_given_where_a_copy_without_the_checkpoint_was_restored() -> None:
+    log = an_old_log(**V2_TABLE)
+    (listed,) = [f for f in log.listing() if f.kind.name == "CHECKPOINT_V2" and f.version == 4]
+
+    def restored() -> None:
+        log.store.delete(f"_delta_log/{listed.name}")
+
+    faulty = log_of(FaultyStore(log.store, faults=[Fault(operation="publish", hook=restored)]))
+
+    with pytest.raises(TableReplacedError, match="is gone: the table was restored from a copy"):
+        write_classic_twin(faulty.load(), (listed,))
+
+    assert versions(log).get("CHECKPOINT") is None
 
 
 def test_no_sidecar_goes_where_a_checkpoint_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:

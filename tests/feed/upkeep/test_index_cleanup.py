@@ -15,6 +15,7 @@ import tablefeed
 from support.faulty_store import Fault, FaultyStore
 from support.index_tables import log_files, log_of, manifests_of
 from support.maintained import ids
+from tablefeed.errors import LogError
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.upkeep import background, index_cleanup
 from tablefeed.feed.upkeep.index_checkpoint import write_json_checkpoint
@@ -175,6 +176,24 @@ def test_another_cleanup_that_was_faster_is_no_error(tmp_path: Path) -> None:
     assert clean_up(log, Retention(), now_ms=NOW_MS).log_files == 1
 
     assert versions_of(table) == ([0, 5, 6], [5, 6])
+    assert ids(table, 6) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_cleanup_stops_where_a_copy_without_the_state_was_restored(tmp_path: Path, at: int) -> None:
+    table = a_table(tmp_path / "t")
+    shutil.copytree(table, tmp_path / "copy", ignore=shutil.ignore_patterns("state-*"))
+
+    def restored() -> None:
+        shutil.rmtree(table)
+        shutil.copytree(tmp_path / "copy", table)
+
+    log = log_of(table, Fault(operation="delete", at=at, when="after", hook=restored))
+
+    with pytest.raises(LogError, match=r"_manifest\.avro, which readers would need, is gone"):
+        clean_up(log, Retention(), now_ms=NOW_MS)
+
+    assert versions_of(table) == ([0, 1, 2, 3, 4, 5, 6], [])
     assert ids(table, 6) == [1, 2, 3, 4, 5, 6]
 
 

@@ -76,19 +76,28 @@ def check_there(store: Store, names: Iterable[str]) -> None:
         )
 
 
-def delete_as_listed(store: Store, name: str, listed: LogFile | Entry) -> bool:
+def delete_as_listed(
+    store: Store, name: str, listed: LogFile | Entry, *, without: tuple[str, LogFile] | None = None
+) -> bool:
     """Deletes the log file `name` that was listed as `listed`; says whether it was there.
 
-    Raises LogError, and deletes nothing, where another file has this name now: the table may have been made anew.
+    `without` is the file, and how it was listed, that readers use once `name` is gone. Raises LogError, and deletes
+    nothing, where it is gone or either file was replaced: the table may have been made anew, or restored from a copy.
     """
+    if without is not None and not ((base := store.stat(without[0])) and is_as_listed(base, without[1])):
+        raise _stopped(store, f"{without[0]}, which readers would need, is gone or was replaced")
     found = store.stat(name)
     if found is None:
         return False
     if not is_as_listed(found, listed):
-        raise LogError(
-            f"The cleanup of the log of {store.url} stopped: {name} was replaced after it was listed, so this may be "
-            "another table now. Nothing more was deleted.",
-            url=store.url,
-        )
+        raise _stopped(store, f"{name} was replaced")
     store.delete(name)
     return True
+
+
+def _stopped(store: Store, why: str) -> LogError:
+    return LogError(
+        f"The cleanup of the log of {store.url} stopped: {why} after it was listed, so the table was restored, or this "
+        "may be another table now. Nothing more was deleted.",
+        url=store.url,
+    )

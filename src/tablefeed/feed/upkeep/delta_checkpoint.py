@@ -147,7 +147,9 @@ def write_classic_twin(snapshot: Snapshot, checkpoint: Checkpoint) -> bool:
     if actions is None:
         return False
     layout = CheckpointLayout(snapshot.protocol, snapshot.metadata, snapshot.schema)
-    _put(log.store, name, layout.top_level, [layout.action_rows(actions, layout.top_level)], in_log_of(snapshot))
+    with all_in_log_of(snapshot) as within:
+        _put(log.store, name, layout.top_level, [layout.action_rows(actions, layout.top_level)], within)
+        check_there(log.store, [f"{names.LOG_DIR}/{checkpoint[0].name}"])  # and so its sidecars
     return True
 
 

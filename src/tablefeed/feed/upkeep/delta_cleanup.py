@@ -62,11 +62,12 @@ def clean_up(snapshot: Snapshot, *, now_ms: int, before_step: Callable[[], None]
         logger.warning("cleanup put off table=%s: it was restored, made anew or given other properties", log.url)
         return Cleaned(waits_for=waits_for)
     write_classic_twin(newest, cleanup.base.checkpoint)  # before the checkpoints that older readers used are gone
-    deleted = 0
+    deleted, base = 0, cleanup.base.checkpoint[0]
+    without = f"{names.LOG_DIR}/{base.name}", base
     for number, log_file in enumerate(cleanup.files):
         if not number % FILES_A_LOOK and (came := came_meanwhile(log, cleanup.kept, now_ms=now_ms, deleted=deleted)):
             return Cleaned(log_files=deleted, waits_for=came)
-        deleted += delete_as_listed(log.store, f"{names.LOG_DIR}/{log_file.name}", log_file)
+        deleted += delete_as_listed(log.store, f"{names.LOG_DIR}/{log_file.name}", log_file, without=without)
     sidecars = _delete_sidecars(log, now_ms=now_ms)
     logger.info("cleanup table=%s kept=%d log_files=%d sidecars=%d", log.url, cleanup.kept, deleted, sidecars)
     return Cleaned(log_files=deleted, waits_for=waits_for)

@@ -45,7 +45,7 @@ def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> Cleaned:
         logger.info("cleanup table=%s waits_for=%s", log.url, ",".join(waits_for))
     if (slowest := consumers.slowest) is not None and found.log.newest is not None:
         kept = replace(kept, versions=max(kept.versions, found.log.newest - slowest + 1))
-    going = _readable(log, found.log, kept, now_ms=now_ms)
+    going, base = _readable(log, found.log, kept, now_ms=now_ms)
     if snapshot.head is None or log.head(snapshot.version) != snapshot.head:
         logger.warning("cleanup put off table=%s: it was restored or made anew meanwhile", log.url)
         return Cleaned(waits_for=waits_for)
@@ -54,15 +54,18 @@ def clean_up(log: IndexTablesLog, kept: Retention, *, now_ms: int) -> Cleaned:
     for number, name in enumerate(gone):
         if not number % FILES_A_LOOK and (came := came_meanwhile(log, going.first, now_ms=now_ms, deleted=deleted)):
             return Cleaned(log_files=deleted, waits_for=came)
-        deleted += found.delete(name)
+        deleted += found.delete(name, without=base)
     manifests = _unnamed(found, frozenset(gone), old_ms=now_ms - kept.manifests_ms)
     unnamed = sum(found.delete(name) for name in manifests)
     logger.info("cleanup table=%s log_files=%d manifests=%d", log.url, deleted, unnamed)
     return Cleaned(log_files=deleted + unnamed, waits_for=waits_for)
 
 
-def _readable(log: IndexTablesLog, listed: Log, kept: Retention, *, now_ms: int) -> Expired:
-    """The files of the log `listed` that may be deleted, once the rest was read; none where the rest cannot be read."""
+def _readable(log: IndexTablesLog, listed: Log, kept: Retention, *, now_ms: int) -> tuple[Expired, LogFile | None]:
+    """The files of the log `listed` that may be deleted, once the rest was read; none where the rest cannot be read.
+
+    And the state or checkpoint with which the rest begins.
+    """
     reader, unreadable = IndexReader(log.store), set[str]()
     while (going := retention.expired(listed, kept, unreadable=unreadable, now_ms=now_ms)).first is not None:
         base: LogFile | None = None
@@ -73,14 +76,14 @@ def _readable(log: IndexTablesLog, listed: Log, kept: Retention, *, now_ms: int)
         except (LogError, ObjectNotFoundError) as error:
             logger.warning("cleanup keeps more table=%s: version %d cannot be read: %s", log.url, going.first, error)
             if base is None:
-                return Expired()
+                return Expired(), None
             unreadable.add(base.name)
             if isinstance(error, CorruptLogError | ObjectNotFoundError):
                 failed = error.log_file if isinstance(error, CorruptLogError) else error.name
                 unreadable.update(_states_that_name(failed, reader, listed))
         else:
-            return going
-    return Expired()
+            return going, base
+    return Expired(), None
 
 
 def _check(reader: IndexReader, log: Log, segment: Segment) -> None:
@@ -119,9 +122,10 @@ class _Found:
         files = (names.parse_name(n, size_bytes=e.size_bytes, modified_ms=e.modified_ms) for n, e in entries)
         self.log = listing.read_listing(file for file in files if file is not None)
 
-    def delete(self, name: str) -> bool:
-        """Deletes a file as it was listed; says whether it was there."""
-        return delete_as_listed(self.store, f"{names.LOG_DIR}/{name}", self.entries[name])
+    def delete(self, name: str, *, without: LogFile | None = None) -> bool:
+        """Deletes a file as it was listed; says whether it was there. See `delete_as_listed`."""
+        needed = None if without is None else (f"{names.LOG_DIR}/{without.name}", without)
+        return delete_as_listed(self.store, f"{names.LOG_DIR}/{name}", self.entries[name], without=needed)
 
     @property
     def states(self) -> list[LogFile]:
