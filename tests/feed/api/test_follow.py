@@ -134,7 +134,7 @@ def test_the_next_version_is_asked_for_by_name_and_nothing_is_listed() -> None:
 
     calls = store.calls[since:]
     assert [c.operation for c in calls].count("list") == 1, "once, before the first: is there a hole?"
-    assert {c.name for c in calls if c.operation == "read"} == {commit_path(1)}
+    assert {c.name for c in calls if c.operation == "read"} == {commit_path(0), commit_path(1)}, "the first, once"
 
 
 def test_a_reader_that_is_closed_ends_its_watch(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_commit_that_cannot_be_read_is_an_error_and_not_skipped() -> None:
 def test_a_reader_that_failed_can_be_started_again_behind_the_last_commit_it_had() -> None:
     inner = MemoryStore("orders")
     begun = a_log(inner, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")]).load()
-    failing = log_of(FaultyStore(inner, faults=[Fault(operation="read", at=2)]))
+    failing = log_of(FaultyStore(inner, faults=[Fault(operation="read", name=commit_path(2), at=2)]))
     broken = _commits(replace(begun, log=failing), Version(1), 1.0)
     last = next(broken).version
     with pytest.raises(tablefeed.TablefeedError):
@@ -332,7 +332,7 @@ def test_a_wait_costs_a_listing_once_in_a_while_and_never_a_snapshot_or_another_
     next(_commits(begun, Version(1), 1.0))
 
     calls = store.calls[since:]
-    assert {c.name for c in calls if c.operation == "read"} == {commit_path(1)}
+    assert {c.name for c in calls if c.operation == "read"} == {commit_path(0), commit_path(1)}, "the first, once"
     assert [c.name for c in calls if c.operation == "stat"].count(commit_path(0)) == 1, "behind the new commit"
     assert [c.operation for c in calls].count("list") == 3, "at first, and twice waiting"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from tablefeed.feed.snapshot.bounds import read_commits
 from tablefeed.feed.snapshot.same_table import SameTable
 from tablefeed.feed.snapshot.tail import GAP_CHECK_S
 from tablefeed.log.plan import Limits
-from tablefeed.model.actions import Commit
+from tablefeed.model.actions import Commit, Version
 from tablefeed.store import Store
 from tablefeed.store.memory import MemoryStore
 
@@ -39,6 +40,35 @@ def made_again(store: MemoryStore, *, newest: int) -> None:
     put(store, 0, [protocol(), metadata(table_id=OTHER)])
     for version in range(1, newest + 1):
         put(store, version, [add(f"of another table, {version}"), add("and more")])
+
+
+# --- what a file shows -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["begun with", "read", "read before a restart"])
+@pytest.mark.parametrize("copied", [False, True], ids=["replaced", "copied"])
+def test_a_commit_of_the_same_size_in_the_place_of_the_last_one_is_noticed_and_a_copy_of_that_is_none(
+    how: str, *, copied: bool
+) -> None:
+    store = a_store()
+    log = a_log(store, v0=[protocol(), metadata()], v1=[add("a")])
+    same_table = SameTable(log.load(), remedy="")
+    same_table.note_content()
+    if how != "begun with":
+        put(store, 2, [add("b")])
+    if how == "read":
+        same_table.compare_after_reading(Version(2), log.commit(Version(2)))
+    elif how == "read before a restart":
+        same_table.compare_after_restart(Version(2))
+    last = 1 if how == "begun with" else 2
+    before, size = log.head(Version(last)), len(store.read(commit_path(last)))
+
+    put(store, last, [add("ab"[last - 1] if copied else "z")])
+
+    assert log.head(Version(last)) != before
+    assert len(store.read(commit_path(last))) == size
+    with nullcontext() if copied else pytest.raises(LogError, match=f"up to version {last}, whose commit is gone"):
+        same_table.compare()
 
 
 # --- what a listing shows --------------------------------------------------------------------------------------------

@@ -101,6 +101,7 @@ def _commits(
 ) -> Iterator[Commit]:
     log, same_table = begun.log, SameTable(begun, remedy=REMEDY)
     try:
+        same_table.note_content()
         _refuse_hole(log, version, _listed(log, version))
         quiet = absent = 0
         woken = False
@@ -135,7 +136,7 @@ def _commit(log: TableLog, version: Version, same_table: SameTable) -> Commit | 
         same_table.compare()  # the cause may be another table at this path: its error says more
         raise
     if commit is not None:
-        same_table.compare_after_reading(version, commit.metadata)
+        same_table.compare_after_reading(version, commit, brought=commit.metadata)
     if commit is None or commit.committed_at_ms is not None:
         return commit
     file = same_table.file_of(version) or log.head(version)

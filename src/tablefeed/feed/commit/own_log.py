@@ -84,13 +84,13 @@ def delete_as_listed(
     `without` is the file, and how it was listed, that readers use once `name` is gone. Raises LogError, and deletes
     nothing, where it is gone or either file was replaced: the table may have been made anew, or restored from a copy.
     """
-    if without is not None and not ((base := store.stat(without[0])) and is_as_listed(base, without[1])):
-        raise _stopped(store, f"{without[0]}, which readers would need, is gone or was replaced")
     found = store.stat(name)
     if found is None:
         return False
     if not is_as_listed(found, listed):
         raise _stopped(store, f"{name} was replaced")
+    if without is not None and not ((base := store.stat(without[0])) and is_as_listed(base, without[1])):
+        raise _stopped(store, f"{without[0]}, which readers would need, is gone or was replaced")
     store.delete(name)
     return True
 

@@ -3,21 +3,28 @@
 A table that is deleted and created again counts its versions from 0 again, so version numbers alone do not show it.
 The file of a commit that was read shows it: its size or its time has changed, or it is gone. Only then is the table
 loaded and its id compared. The id as of that commit counts, because a later commit of the same log may change the id.
+
+A copied log has other times and the same commits. A log that was restored from an older copy may have got another
+commit of the same size. So where only the time has changed, the content is compared with what was read.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
-from tablefeed.errors import LogError, OffsetError, VersionNotFoundError
+from tablefeed.errors import LogError, ObjectNotFoundError, OffsetError, VersionNotFoundError
 from tablefeed.feed.snapshot.in_force import metadata_at
 from tablefeed.feed.snapshot.segment_reader import is_as_listed
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.model.actions import Metadata, Version
+from tablefeed.model.actions import Commit, Metadata, Version
 from tablefeed.model.logfile import LogFile
 from tablefeed.store import Entry
 
 logger = logging.getLogger(__name__)
+
+FIRST_BYTES = 65_536
+"""So much of a log file is compared. It has ids that no other file has: of the commit, or of its data files."""
 
 
 class SameTable:
@@ -33,17 +40,27 @@ class SameTable:
         self._begun, self._remedy, self._data_may_be_lost = begun, remedy, data_may_be_lost
         self._seen: tuple[Version, Entry | None] = (begun.version, begun.head)
         self._table_id = begun.metadata.table_id
+        self._read: tuple[object, Callable[[Version], object]] = None, self._first_bytes
+        """What is known of the content of the version in `_seen`, None: nothing; and how it is read again."""
+
+    def note_content(self) -> None:
+        """Reads what `compare` compares where only the time has changed: one request, once for a long-lived reader."""
+        self._read = self._first_bytes(self._seen[0]), self._first_bytes
 
     def compare_after_restart(self, read_to: Version) -> None:
         """Compares once after a restart: an earlier run read up to `read_to`, and only that version is known of it."""
         if read_to > self._seen[0]:
-            self._seen = (read_to, None)
+            self._seen, self._read = (read_to, None), (None, self._first_bytes)
             self.compare()
+            self.note_content()
 
-    def compare_after_reading(self, read_to: Version, brought: Metadata | None = None) -> None:
+    def compare_after_reading(
+        self, read_to: Version, commit: Commit | None = None, *, brought: Metadata | None = None
+    ) -> None:
         """Compares after the commits up to `read_to` were read and before they are used; costs one or two requests.
 
-        `brought` is the metadata in those commits, for a reader that continues when a commit changes the table's id.
+        `commit` is that of `read_to`, None: it was too large to keep. `brought` is the metadata in those commits, for a
+        reader that continues when a commit changes the table's id.
         """
         if read_to <= self._seen[0]:
             self.compare()
@@ -53,6 +70,7 @@ class SameTable:
         reached = self._begun.log.head(read_to)
         self.compare()
         self._seen = (read_to, reached)
+        self._read = None if commit is None else _ids_of(commit), self._ids
         if brought is not None:
             self._table_id = brought.table_id
 
@@ -79,9 +97,28 @@ class SameTable:
         if found != self._table_id:
             found = _table_id_at(version, now)
         refuse_other(log.url, expected=self._table_id, found=found, remedy=self._remedy)
-        if now.version < version or _is_replaced(seen, head):
+        if now.version < version or self._is_replaced(seen, head):
             self._lost(version, newest=now.version)
         self._seen = (version, head)
+
+    def _is_replaced(self, seen: Entry | None, head: Entry | None) -> bool:
+        """Whether the file holds another commit; a missing one may be cleaned up."""
+        if seen is None or head is None or seen.name != head.name:
+            return False
+        before, read_again = self._read
+        return seen.size_bytes != head.size_bytes or (before is not None and read_again(self._seen[0]) != before)
+
+    def _first_bytes(self, version: Version) -> object:
+        log = self._begun.log
+        head = self._seen[1] or log.head(version)
+        try:
+            return None if head is None else log.store.read(head.name, end=FIRST_BYTES)
+        except ObjectNotFoundError:
+            return None
+
+    def _ids(self, version: Version) -> object:
+        commit = self._begun.log.commit(version)
+        return None if commit is None else _ids_of(commit)
 
     def _lost(self, version: Version, *, newest: Version) -> None:
         url = self._begun.log.url
@@ -97,9 +134,9 @@ class SameTable:
         )
 
 
-def _is_replaced(seen: Entry | None, head: Entry | None) -> bool:
-    """Whether the file holds another commit. A copied file differs only in time; a missing one may be cleaned up."""
-    return seen is not None and head is not None and seen.name == head.name and seen.size_bytes != head.size_bytes
+def _ids_of(commit: Commit) -> object:
+    """What no other commit has: ids that its writer made up, in commitInfo and in the names of new files."""
+    return commit.info, commit.txns, len(commit.files), commit.files[0].path if commit.files else None
 
 
 def _table_id_at(version: Version, newest: Snapshot) -> str:

@@ -266,7 +266,8 @@ class StreamSource:
         """
         listed = self._tail.take_listed()
         if end != start and not end.in_snapshot:
-            self._same_table.compare_after_reading(last_looked_at(end))
+            reached = last_looked_at(end)
+            self._same_table.compare_after_reading(reached, self._tail.kept(reached))
         elif self._same_table.is_in(listed):
             pass
         elif self._clock() - self._looked_at_s < GAP_CHECK_S:
@@ -396,7 +397,9 @@ class StreamSource:
 
     @cached_property
     def _same_table(self) -> SameTable:
-        return SameTable(self._begun, remedy=REMEDY, data_may_be_lost=not self._options.fail_on_data_loss)
+        same_table = SameTable(self._begun, remedy=REMEDY, data_may_be_lost=not self._options.fail_on_data_loss)
+        same_table.note_content()
+        return same_table
 
     @cached_property
     def _metadata(self) -> StreamMetadata:
