@@ -184,6 +184,27 @@ def test_of_a_put_whose_answer_was_lost_while_the_table_was_replaced_no_file_sta
     assert log_files(table) == before
 
 
+def test_manifests_stay_that_later_states_share_though_the_commit_of_their_first_state_was_cleaned_up(
+    tmp_path: Path,
+) -> None:
+    table, row = tmp_path / "table", pa.table({"id": [1]})
+    tablefeed.append(table, row, table_format="indextables")
+    shutil.rmtree(table / names.LOG_DIR / names.state_dir(1))
+
+    def others_go_on() -> None:
+        tablefeed.append(table, row)
+        for version in (0, 1):
+            (table / names.LOG_DIR / names.commit_name(version)).unlink()
+
+    held_up = Fault(operation="stat", name=names.commit_name(1), at=3, hook=others_go_on)
+    log = log_of(table, held_up)
+
+    with pytest.raises(TableReplacedError):
+        with_a_state(log, log.load())
+
+    assert len(rows_of(table)) == 2
+
+
 @pytest.mark.parametrize("work", [checkpointed, with_a_state])
 @pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
 def test_at_whatever_step_a_table_is_deleted_or_made_anew_nothing_of_the_old_one_is_in_its_log(

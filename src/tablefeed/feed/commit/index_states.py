@@ -16,7 +16,14 @@ from functools import partial
 
 import pyarrow as pa
 
-from tablefeed.errors import ObjectNotFoundError, StoreError, TablefeedError, TableReplacedError
+from tablefeed.errors import (
+    LogError,
+    ObjectNotFoundError,
+    StoreError,
+    TableError,
+    TablefeedError,
+    TableReplacedError,
+)
 from tablefeed.feed.commit import index_attempts
 from tablefeed.feed.commit.own_log import all_in_log_of, check_there
 from tablefeed.feed.snapshot.index_log import IndexTablesLog, doc_mappings_of
@@ -171,7 +178,8 @@ def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
         try:
             is_put = put_own(log.store, path, new.state_file, within=within)
         except TableReplacedError:
-            delete_orphans(log.store, manifest_paths(new))
+            if not _goes_on(log, state):
+                delete_orphans(log.store, manifest_paths(new))
             raise
         if is_put:
             check_there(log.store, manifest_paths(new))
@@ -179,6 +187,20 @@ def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
         else:
             delete_orphans(log.store, manifest_paths(new))
     return is_put
+
+
+def _goes_on(log: IndexTablesLog, state: Snapshot) -> bool:
+    """Whether the table has later versions: then the commit of `state` was cleaned up, and they may name its manifests.
+
+    Manifests that no state names are deleted by a cleanup later.
+    """
+    try:
+        newest = log.load()
+    except (LogError, TableError):
+        return False
+    except StoreError:
+        return True
+    return newest.metadata.table_id == state.metadata.table_id and newest.version > state.version
 
 
 def _put_manifests(log: IndexTablesLog, new: NextState) -> None:
