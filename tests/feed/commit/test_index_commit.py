@@ -329,6 +329,20 @@ def test_a_state_whose_manifest_went_when_a_copy_with_the_same_newest_version_wa
     assert 901 in ids(table)
 
 
+@pytest.mark.parametrize("flavour", ["states"], indirect=True)
+def test_an_overwrite_leaves_no_gap_in_a_log_that_was_restored_from_an_older_copy(table: Path) -> None:
+    newest = tablefeed.open_table(table).version
+
+    def lose_the_newest() -> None:
+        shutil.rmtree(table / names.LOG_DIR / names.state_dir(newest))
+
+    log = log_of(table, Fault(operation="put_if_absent", name=MANIFESTS, hook=lose_the_newest))
+
+    commit(log, None, written(log, new_rows(table, 901), kind=WriteKind.OVERWRITE), still())
+
+    assert (tablefeed.open_table(table).version, ids(table)) == (newest, [901])
+
+
 def test_an_overwrite_takes_away_what_was_appended_before_it_won(table: Path) -> None:
     log = log_of(table)
     state = log.load()
