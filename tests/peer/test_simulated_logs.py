@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from simulation.kinds import schedule_of
 from simulation.schedule import left_behind
 
 
@@ -13,6 +14,6 @@ def test_the_jar_reads_the_same_rows_from_the_logs_that_schedules_leave(
     delta_spark: SparkSession, tmp_path: Path
 ) -> None:
     for seed in range(0, 400, 20):
-        for table, rows in left_behind(seed, tmp_path):
+        for table, rows in left_behind(schedule_of(seed), tmp_path):
             found = delta_spark.read.format("delta").load(str(table)).collect()
             assert sorted(tuple(row) for row in found) == rows, table

@@ -9,7 +9,8 @@ import hashlib
 import logging
 import sys
 
-from simulation.schedule import Run, Schedule, schedule_indexed, schedule_of
+from simulation.kinds import schedule_indexed, schedule_of
+from simulation.schedule import Run, Schedule
 
 
 def courses(seed: int) -> list[str]:

@@ -1,10 +1,10 @@
-"""A schedule: made up from a seed, run, and made shorter while it still fails."""
+"""A schedule: what it is, its run, and how it is made shorter while it still fails. The kinds are in kinds.py."""
 
 from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -14,7 +14,7 @@ from typing import Any
 from simulation import index_tables
 from simulation.actors import ID, ROW, Appender, Asked, Changer, Keeper, Operator, Stream, upkeep
 from simulation.laws import Batch, BrokenLawError, Event, How, Oracle, check_stream, holds
-from simulation.world import FIRST_ROWS, FaultKind, Form, Process, Running, Strike, World, nothing_by_chance
+from simulation.world import FIRST_ROWS, Form, Process, Running, Strike, World, nothing_by_chance
 from tablefeed.errors import CommitUnknownError, TablefeedError
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, batch_write
@@ -33,13 +33,6 @@ STREAMED, CHANGED, MERGED = ("source", "target"), ("changed",), ("merged",)
 
 BATCHES = 8
 """How many batches each appender and each changer has."""
-
-KEEPS = {
-    "delta.logRetentionDuration": "interval 1 days",
-    "delta.deletedFileRetentionDuration": "interval 72 hours",
-}
-"""A cleanup keeps the log of a day, back to midnight."""
-FAULTS: tuple[FaultKind, ...] = ("fail", "lose", "down", "late", "repeat", "short", "die", "die after")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,144 +69,6 @@ class Schedule:
         shown = (f"  {number:2} {step}" for number, step in enumerate(self.steps))
         of = {name: getattr(self, name) for name in Schedule.__slots__ if name != "steps"}
         return "\n".join([f"{of}", *shown])
-
-
-def schedule_of(seed: int) -> Schedule:
-    """Makes up a schedule."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    keeps = KEEPS | {"delta.checkpointInterval": str(chance.choice([2, 2, 3]))}
-    if chance.random() < 0.2:
-        keeps["delta.checkpointPolicy"] = "v2"
-    if chance.random() < 0.2:
-        keeps["delta.enableInCommitTimestamps"] = "true"
-    tables = STREAMED if chance.random() < 0.8 else chance.choice([CHANGED, MERGED])
-    theme = chance.choice([*THEMES])
-    disturbed = chance.choice(tables)
-    return Schedule(
-        seed=seed,
-        tables=tables,
-        folders=chance.random() < 0.5,
-        asked=Asked(
-            starts=chance.choice(["snapshot", "version 0", "latest"]),
-            files=chance.choice([None, 1, 2]),
-            is_consumer=chance.random() < 0.3,
-        ),
-        properties=keeps,
-        vectors=chance.random() < 0.5,
-        skew_ms=chance.choice([0, 0, -20_000, 20_000]),
-        steps=tuple(_step(chance, tables, THEMES[theme], disturbed) for _ in range(chance.randint(*_steps(tables)))),
-    )
-
-
-def _steps(tables: Sequence[str]) -> tuple[int, int]:
-    """The fewest and the most steps. A stream drains at the end: with more steps it finds less in the same time."""
-    return (4, 8) if tables == STREAMED else (5, 12)
-
-
-def schedule_without_txns(seed: int) -> Schedule:
-    """Makes up a schedule in which one appender, or both, record no transactions, and few checkpoints are written."""
-    schedule = schedule_of(seed)
-    properties = {**schedule.properties, "delta.checkpointInterval": "10"}
-    return replace(schedule, txns=seed % 2, properties=properties)
-
-
-THEMES: Mapping[str, Mapping[str, int]] = {
-    "races": {"write": 55, "upkeep": 16, "fold": 14, "check": 6, "read": 5, "jump": 3, "tear": 2, "compact": 2},
-    "age": {"write": 50, "upkeep": 8, "fold": 8, "check": 5, "clean": 16, "jump": 13, "tear": 5},
-    "replaced": {"write": 50, "upkeep": 16, "fold": 4, "check": 4, "copy": 6, "restore": 8, "delete": 5, "recreate": 7},
-}
-"""How often a step is of which kind. Copies, tears and the like are of one table."""
-
-
-AIMED: Mapping[str, Mapping[str, int]] = {
-    "late": {"write": 40, "upkeep": 8, "check": 14, "clean": 22, "jump": 16},
-    "torn": {"write": 34, "tear": 12, "check": 12, "clean": 24, "jump": 18},
-}
-"""The same for schedules whose steps pause for long, and fail, only where they touch the log."""
-
-
-def schedule_aimed(seed: int) -> Schedule:
-    """Makes up a schedule whose steps pause and fail only where they list or change the log, and pause for longer."""
-    schedule, chance = schedule_of(seed), random.Random(f"aimed {seed}")  # noqa: S311 - no secret
-    weights, disturbed = AIMED[chance.choice([*AIMED])], chance.choice(schedule.tables)
-    steps = [_step(chance, schedule.tables, weights, disturbed) for _ in range(chance.randint(5, 10))]
-    strikes = [() if step.who in ("clock", "operator") else _at_the_log(chance) for step in steps]
-    aimed = (replace(step, strikes=found) for step, found in zip(steps, strikes, strict=True))
-    return replace(schedule, steps=tuple(aimed))
-
-
-INDEXED: Mapping[str, Mapping[str, int]] = {
-    "races": {"write": 58, "upkeep": 8, "check": 8, "compact": 14, "read": 5, "jump": 3, "tear": 4},
-    "age": {"write": 50, "upkeep": 6, "compact": 8, "check": 7, "clean": 14, "jump": 11, "tear": 4},
-    "replaced": {
-        "write": 52,
-        "upkeep": 6,
-        "check": 5,
-        "compact": 8,
-        "copy": 7,
-        "restore": 9,
-        "delete": 5,
-        "recreate": 8,
-    },
-}
-"""The same for schedules with IndexTables tables, whose splits another writer merges ("compact")."""
-
-FORMS: tuple[Form, ...] = ("new", "new", "commits", "checkpoints", "states", "native")
-
-
-def schedule_indexed(seed: int) -> Schedule:
-    """Makes up a schedule whose source or target, or both, are IndexTables tables."""
-    schedule, chance = schedule_of(seed), random.Random(f"indexed {seed}")  # noqa: S311 - no secret
-    of = chance.choice([("source",), ("target",), ("target",), STREAMED])
-    weights, disturbed = INDEXED[chance.choice([*INDEXED])], chance.choice(of)
-    steps = [_step(chance, STREAMED, weights, disturbed) for _ in range(chance.randint(5, 12))]
-    if chance.random() < 0.3:
-        steps = [s if s.who in ("clock", "operator") else replace(s, strikes=_at_the_log(chance)) for s in steps]
-    forms = {table: chance.choice(FORMS) for table in of}
-    return replace(schedule, tables=STREAMED, steps=tuple(steps), forms=forms, txns=chance.choice([2, 2, 1, 0]))
-
-
-def _at_the_log(chance: random.Random) -> tuple[Strike, ...]:
-    found = []
-    if chance.random() < 0.4:
-        found.append(Strike(kind=chance.choice([2, 4, 8, 12]), calls="log", at=chance.randint(1, 4)))
-    if chance.random() < 0.15:
-        found.append(Strike(kind=chance.choice(FAULTS), calls="log", at=chance.randint(1, 4)))
-    return tuple(found)
-
-
-def _step(chance: random.Random, tables: Sequence[str], weights: Mapping[str, int], disturbed: str) -> Step:
-    what = chance.choices([*weights], [*weights.values()])[0]
-    table = chance.choice(tables)
-    match what:
-        case "jump":
-            return Step(who="clock", does="jump", number=chance.choice([1, 26, 50, 50]))
-        case "copy" | "restore" | "delete" | "recreate" | "tear" | "compact":
-            return Step(who="operator", does=f"{what} {disturbed}")
-        case "fold" | "check" | "clean" | "read":
-            does = {"fold": "optimize", "check": "checkpoint", "read": "read"}.get(what)
-            does = does or chance.choice(["cleanup", "cleanup", "vacuum"])
-            table = disturbed if what == "clean" else table
-            return Step(who=chance.choice(["keeper 1", "keeper 2"]), does=f"{does} {table}", strikes=_strikes(chance))
-        case "upkeep":
-            return Step(who="anybody", does="upkeep", strikes=_strikes(chance))
-    who = chance.choice(["appender 1", "appender 2", "stream"] if tables == STREAMED else ["changer 1", "changer 2"])
-    does = "batch" if who == "stream" else "append" if tables == STREAMED else "change"
-    return Step(who=who, does=does, strikes=_strikes(chance))
-
-
-def _strikes(chance: random.Random) -> tuple[Strike, ...]:
-    found = []
-    if chance.random() < 0.4:
-        found.append(Strike(kind=chance.choice([1, 2, 3, 4, 8]), **_where(chance)))
-    if chance.random() < 0.3:
-        found.append(Strike(kind=chance.choice(FAULTS), **_where(chance)))
-    return tuple(found)
-
-
-def _where(chance: random.Random) -> dict[str, Any]:
-    calls = chance.choice(["any", "ask", "effect", "effect"])
-    return {"calls": calls, "at": chance.randint(1, 4 if calls == "effect" else 25)}
 
 
 class Run:
@@ -427,18 +282,18 @@ def failure_of(schedule: Schedule) -> Exception | None:
     return None
 
 
-def left_behind(seed: int, folder: Path) -> Iterator[tuple[Path, list[tuple[Any, ...]]]]:
-    """Runs the schedule of a seed; gives the tables that it leaves, as folders, and their rows.
+def left_behind(schedule: Schedule, folder: Path) -> Iterator[tuple[Path, list[tuple[Any, ...]]]]:
+    """Runs a schedule; gives the tables that it leaves, as folders, and their rows.
 
     Those are left out in whose logs another writer has left torn files: not all readers do without these.
     """
-    run = Run(schedule_of(seed))
+    run = Run(schedule)
     run.run()
-    for table in run.schedule.tables:
+    for table in schedule.tables:
         disk = run.world.disk(table)
         if disk.history and not disk.damaged:
-            disk.write_to(folder / f"{seed}" / table)
-            yield folder / f"{seed}" / table, run.oracle.rows(table)
+            disk.write_to(folder / f"{schedule.seed}" / table)
+            yield folder / f"{schedule.seed}" / table, run.oracle.rows(table)
 
 
 def shrunk(schedule: Schedule, error: Exception) -> tuple[Schedule, Exception]:

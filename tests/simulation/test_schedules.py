@@ -1,6 +1,6 @@
 """Schedules of everything that may happen at once to a stream, or to a table whose rows are changed.
 
-A seed makes up a schedule (schedule.py): who does what in which order, where each pauses so that others go on, where a
+A seed makes up a schedule (kinds.py): who does what in which order, where each pauses so that others go on, where a
 call of the store fails, loses its answer, answers late or ends the process, and when the clock jumps. The actors
 (actors.py) are appenders, a stream from a source to a target, changers of rows, an optimizer, a vacuum, cleanups,
 checkpoints, the work behind commits, readers, and whoever deletes, makes anew and restores tables. They call what
@@ -33,17 +33,8 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from simulation.course import courses
-from simulation.schedule import (
-    STREAMED,
-    Schedule,
-    failure_of,
-    left_behind,
-    schedule_aimed,
-    schedule_indexed,
-    schedule_of,
-    schedule_without_txns,
-    shrunk,
-)
+from simulation.kinds import schedule_aimed, schedule_indexed, schedule_of, schedule_without_txns
+from simulation.schedule import STREAMED, Schedule, failure_of, left_behind, shrunk
 
 FIRST, COUNT = int(os.environ.get("FIRST", "0")), int(os.environ.get("SCHEDULES", "10000"))
 OTHERS = COUNT // 10
@@ -107,7 +98,7 @@ def _check(schedule: Schedule) -> None:
 
 def test_delta_rs_reads_the_same_rows_from_the_logs_that_schedules_leave(tmp_path: Path) -> None:
     for seed in range(FIRST, FIRST + COUNT, COUNT // 50 or 1):
-        for table, rows in left_behind(seed, tmp_path):
+        for table, rows in left_behind(schedule_of(seed), tmp_path):
             found = pa.table(QueryBuilder().register("t", DeltaTable(table)).execute("SELECT * FROM t").read_all())
             assert sorted(tuple(row.values()) for row in found.to_pylist()) == rows, table
 
