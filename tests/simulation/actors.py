@@ -111,13 +111,16 @@ def write(
     tasks: Sequence[list[int]],
     txn: Txn | None,
     properties: Mapping[str, str],
+    kind: WriteKind = WriteKind.APPEND,
 ) -> None:
     """Plans, writes and commits rows as the sink does; what a failed commit leaves is given up as by Spark."""
     log = process.log(table)
     rules = WriteRules(properties=properties if isinstance(log, DeltaLog) else {})
-    recorded = oracle.acknowledges(table, txn, [row for rows in tasks for row in rows])
+    process.txn = txn if kind.removes else None
+    rows_of_all = [row for rows in tasks for row in rows]
+    recorded = oracle.acknowledges(table, txn, rows_of_all, replaces=kind.removes)
     state = process.state(table)
-    plan = plan_write(log, state, ID, partition_by=(), kind=WriteKind.APPEND, rules=rules, now_ms=process.now_ms())
+    plan = plan_write(log, state, ID, partition_by=(), kind=kind, rules=rules, now_ms=process.now_ms())
     is_recorded = txn is not None and plan.recorded.get(txn.app_id, -1) >= txn.txn_version
     files: list[AddFile] = []
     try:
@@ -134,7 +137,6 @@ def write(
     except TablefeedError:
         delete_orphans(log.store, (file.path for file in files))
         raise
-    kind = WriteKind.APPEND
     query = txn if txn is not None and txn.app_id == QUERY else None
     operation = batch_write(kind, ()) if query is None else micro_batch(kind, QUERY, query.txn_version)
     transaction = Transaction(plan=plan, files=tuple(files), kind=kind, operation=operation, txn=txn)
@@ -263,10 +265,19 @@ NOT_MATCHED = (Insert(values={name: f"source.{name}" for name in ROW.names}, whe
 
 
 class Changer:
-    """Applies or merges batches of change events of its own, each once, in their order, or deletes or updates rows."""
+    """Changes the rows of a table by batches of its own, each once, in their order (`Batch`)."""
 
-    def __init__(self, world: World, oracle: Oracle, name: str, table: str, batches: Sequence[Batch]) -> None:
+    def __init__(
+        self,
+        world: World,
+        oracle: Oracle,
+        name: str,
+        table: str,
+        batches: Sequence[Batch],
+        how: Mapping[str, str],
+    ) -> None:
         self.process, self._oracle, self._table, self._batches = Process(world, name), oracle, table, batches
+        self._how = how
         self.acknowledged = 0
         self.is_in_doubt = False
 
@@ -277,11 +288,16 @@ class Changer:
         self.is_in_doubt = True
         txn, process, table = Txn(app_id=self.process.name, txn_version=self.acknowledged), self.process, self._table
         batch = self._batches[self.acknowledged]
-        recorded = self._oracle.acknowledges(table, txn)
-        log, state = process.log(table), process.state(table)
-        prepared = partial(self._prepared, batch, txn)
-        outcome, process.known[table], _ = run(log, state, prepared, txn=txn, around=process.around())
-        recorded(outcome)
+        if batch.how in ("append", "overwrite"):
+            write(
+                process, self._oracle, table, [[key for key, *_ in batch.events]], txn, self._how, WriteKind(batch.how)
+            )
+        else:
+            recorded = self._oracle.acknowledges(table, txn)
+            log, state = process.log(table), process.state(table)
+            prepared = partial(self._prepared, batch, txn)
+            outcome, process.known[table], _ = run(log, state, prepared, txn=txn, around=process.around())
+            recorded(outcome)
         self.acknowledged += 1
         self.is_in_doubt = False
 

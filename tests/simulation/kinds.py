@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from simulation.actors import Asked
-from simulation.schedule import CHANGED, MERGED, STREAMED, Schedule, Step
-from simulation.world import FaultKind, Form, Strike
+from simulation.schedule import CHANGED, MERGED, OVERWRITTEN, STREAMED, Schedule, Step
+from simulation.world import Calls, FaultKind, Form, Strike
 
 KEEPS = {
     "delta.logRetentionDuration": "interval 1 days",
@@ -112,6 +113,88 @@ def schedule_indexed(seed: int) -> Schedule:
         steps = [s if s.who in ("clock", "operator") else replace(s, strikes=_at_the_log(chance)) for s in steps]
     forms = {table: chance.choice(FORMS) for table in of}
     return replace(schedule, tables=STREAMED, steps=tuple(steps), forms=forms, txns=chance.choice([2, 2, 1, 0]))
+
+
+def schedule_overwritten(seed: int) -> Schedule:
+    """Makes up a schedule of a table that is appended to and overwritten: a Delta table, or an IndexTables table."""
+    schedule, chance = schedule_of(seed), random.Random(f"overwritten {seed}")  # noqa: S311 - no secret
+    form = chance.choice(("delta", "delta", "delta", *FORMS))
+    themes = THEMES if form == "delta" else INDEXED
+    weights, forms = themes[chance.choice([*themes])], {} if form == "delta" else {OVERWRITTEN[0]: form}
+    steps = [_step(chance, OVERWRITTEN, weights, *OVERWRITTEN) for _ in range(chance.randint(5, 12))]
+    return replace(schedule, tables=OVERWRITTEN, steps=tuple(steps), forms=forms)
+
+
+BEFORE = (
+    (),
+    ("append",),
+    ("append", "append"),
+    ("append", "append", "append", "checkpoint"),
+    ("append", "append", "append", "jump"),
+)
+"""What was done before, each by another writer than the last."""
+
+DISTURBED = ("append", "append", "stream", "checkpoint", "upkeep", "cleanup", "optimize", "vacuum")
+
+EVENTS: Mapping[tuple[str, ...], int] = {
+    ("restore",): 8,
+    ("restore", "append"): 8,
+    ("restore", "append", "append"): 4,
+    ("delete", "restore"): 2,
+    ("delete",): 2,
+    ("delete", "append"): 2,
+    ("delete", "append", "append"): 2,
+    ("recreate",): 2,
+    ("recreate", "append"): 2,
+    ("append",): 1,
+    ("append", "checkpoint"): 2,
+    ("append", "append", "cleanup"): 2,
+    ("jump", "append", "cleanup"): 4,
+    ("tear",): 1,
+    ("compact",): 2,
+    ("compact", "checkpoint"): 2,
+}
+"""What happens meanwhile, and how often."""
+
+
+def schedule_disturbed(seed: int) -> Schedule:
+    """Makes up a schedule of one step that pauses once, and of what happens to its table meanwhile.
+
+    A cleanup does not pause right before it deletes: nothing can be done about a table that is replaced just then
+    (docs/explanation/background-work.md).
+    """
+    schedule, chance = schedule_of(seed), random.Random(f"disturbed {seed}")  # noqa: S311 - no secret
+    tables = chance.choice([STREAMED, STREAMED, STREAMED, OVERWRITTEN, OVERWRITTEN, CHANGED, MERGED])
+    form = chance.choice(("delta", *FORMS)) if tables in (STREAMED, OVERWRITTEN) else "delta"
+    table, writers = tables[0], itertools.cycle([1, 2])
+
+    def step(does: str, *strikes: Strike) -> Step:
+        match does:
+            case "append":
+                who, what = ("appender", does) if tables == STREAMED else ("changer", "change")
+                return Step(who=f"{who} {next(writers)}", does=what, strikes=strikes)
+            case "stream":
+                return Step(who=does, does="batch", strikes=strikes)
+            case "upkeep":
+                return Step(who="anybody", does=does, strikes=strikes)
+            case "jump":
+                return Step(who="clock", does=does, number=50)
+            case "checkpoint" | "cleanup" | "optimize" | "vacuum":
+                return Step(who=f"keeper {1 if strikes else 2}", does=f"{does} {table}", strikes=strikes)
+        return Step(who="operator", does=f"{does} {table}")
+
+    before = [step(does) for does in chance.choice(BEFORE)]
+    before.insert(chance.randint(0, len(before)), step("copy"))
+    disturbed = chance.choice([each for each in DISTURBED if each != "stream" or tables == STREAMED])
+    events = chance.choices([*EVENTS], [*EVENTS.values()])[0]
+    calls: Calls
+    calls, most = ("effect", 6) if chance.random() < 0.5 else ("any", 25)
+    if disturbed in ("cleanup", "upkeep"):
+        calls, most = "ask", 40
+    paused = step(disturbed, Strike(kind=len(events) + 1, calls=calls, at=chance.randint(1, most)))
+    after = [step(does) for does in (("stream", "append", "stream") if tables == STREAMED else ("append", "append"))]
+    steps = (*before, paused, *map(step, events), *after)
+    return replace(schedule, tables=tables, steps=steps, forms={} if form == "delta" else {table: form})
 
 
 def _at_the_log(chance: random.Random) -> tuple[Strike, ...]:

@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 
 from simulation import plain_index
-from simulation.world import COMMIT, Disk, World
+from simulation.world import COMMIT, FIRST_ROWS, Disk, World
 from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.model.actions import Txn
 from tablefeed.model.offset import Offset
@@ -24,7 +24,7 @@ Event = tuple[int, str, int, str]
 """A key, a value, a sequence, and "u" or "d"."""
 
 
-How = Literal["apply", "merge", "delete", "update"]
+How = Literal["apply", "merge", "delete", "update", "append", "overwrite"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,8 @@ class Batch:
     """What one commit does to the rows of a table.
 
     apply and merge: each event writes or deletes its row, by the sequences or in the order of the commits. delete: the
-    rows up to the key of the first event are deleted. update: they get its value.
+    rows up to the key of the first event are deleted. update: they get its value. append: the keys of the events are
+    new rows. overwrite: they are all rows.
     """
 
     how: How
@@ -74,7 +75,7 @@ class Oracle:
         if self._world.disk(table).form == "delta":
             return _txns(data)
         adds = [action["add"] for action in _parsed(data) if action.get("add", {}).get("dataChange")]
-        return list(dict.fromkeys(txn for add in adds if (txn := self._world.txns.get(add["path"]))))
+        return list(dict.fromkeys([*(txn for add in adds if (txn := self._world.txns.get(add["path"]))), *_txns(data)]))
 
     def appended(self, table: str, history: Mapping[int, bytes] | None = None) -> dict[int, list[int]]:
         """The rows that each version appended, in the order of its files; of a `history`, by default the table's."""
@@ -91,6 +92,10 @@ class Oracle:
             batches = [self._batches[txn] for txn in self.txns(table, version)]
             return sorted(folded(batches))
         there = self.appended(table).items()
+        if table == "overwritten":
+            begun = (row for at, rows in there for row in rows if row >= FIRST_ROWS[table])
+            batches = [self._batches[txn] for txn in self.txns(table, version)]
+            return sorted((row,) for row, *_ in folded(batches, begun))
         return sorted((row,) for at, rows in there if version is None or at <= version for row in rows)
 
     def check_rows(self, table: str, version: int, rows: pa.Table) -> None:
@@ -99,17 +104,17 @@ class Oracle:
         require(found == expected, f"{table} at version {version} has {found}, not {expected}")
 
     def acknowledges(
-        self, table: str, txn: Txn | None, rows: Collection[int] = ()
+        self, table: str, txn: Txn | None, rows: Collection[int] = (), *, replaces: bool = False
     ) -> Callable[[Committed | AlreadyApplied], None]:
         """Gives the check that what is acknowledged is in the log, unless the table was replaced since now.
 
-        That is `txn`; or `rows`, where there is none.
+        That is `txn`; or `rows`, where there is none. An IndexTables table records no txn of an append without rows.
         """
         disk = self._world.disk(table)
-        epoch = len(disk.past)
+        epoch, is_nothing = len(disk.past), disk.form != "delta" and not rows and not replaces
 
         def acknowledge(outcome: Committed | AlreadyApplied) -> None:
-            if len(disk.past) != epoch or (disk.form != "delta" and not rows):  # without rows nothing is committed
+            if len(disk.past) != epoch or is_nothing:
                 return
             said = outcome.version if isinstance(outcome, Committed) else None
             if txn is None:
@@ -220,11 +225,15 @@ def check_stream(
     require(due <= set(found), f"the target lacks {due - set(found)}: {said}")
 
 
-def folded(batches: Iterable[Batch]) -> Iterable[tuple[int, str, int]]:
-    """The rows that batches leave, one after the other."""
-    rows: dict[int, tuple[int, str, int]] = {}
+def folded(batches: Iterable[Batch], begun: Iterable[int] = ()) -> Iterable[tuple[int, str, int]]:
+    """The rows that batches leave, one after the other, in a table that begins with the keys in `begun`."""
+    rows: dict[int, tuple[int, str, int]] = {key: (key, "", 0) for key in begun}
     newest: dict[int, int] = {}
     for batch in batches:
+        if batch.how in ("append", "overwrite"):
+            kept = {} if batch.how == "overwrite" else rows
+            rows = kept | {key: (key, value, at) for key, value, at, _ in batch.events}
+            continue
         up_to, value, *_ = batch.events[0]
         for key in [key for key in rows if key <= up_to]:
             if batch.how == "delete":

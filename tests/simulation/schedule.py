@@ -28,8 +28,10 @@ HOUR_MS = 3_600_000
 LONGEST_PAUSE_MS = 70 * HOUR_MS
 """No step is suspended for longer: what a table removes it keeps for 72 hours."""
 
-STREAMED, CHANGED, MERGED = ("source", "target"), ("changed",), ("merged",)
-"""The tables of a schedule: those of a stream, or one to which changes are applied, or one that is merged into."""
+STREAMED, CHANGED, MERGED, OVERWRITTEN = ("source", "target"), ("changed",), ("merged",), ("overwritten",)
+"""The tables of a schedule: those of a stream, or one to which changes are applied, or one that is merged into, or one
+that is appended to and overwritten.
+"""
 
 BATCHES = 8
 """How many batches each appender and each changer has."""
@@ -80,7 +82,10 @@ class Run:
         chance = random.Random(schedule.seed)  # noqa: S311 - no secret
         numbers = iter(range(1, 1000))
         sequences = chance.sample(range(1, 1000), 100)
-        made = {name: [self._batch(chance, sequences) for _ in range(BATCHES)] for name in ("changer 1", "changer 2")}
+        made = {
+            name: [self._batch(chance, sequences, numbers) for _ in range(BATCHES)]
+            for name in ("changer 1", "changer 2")
+        }
         batches = {Txn(app_id=name, txn_version=at): each for name, of in made.items() for at, each in enumerate(of)}
         oracle = self.oracle = Oracle(self.world, batches)
         how = schedule.properties
@@ -89,7 +94,7 @@ class Run:
             Appender(self.world, oracle, f"appender {at + 1}", rows[at], how, records_txns=at < schedule.txns)
             for at in range(2)
         ]
-        self.changers = [Changer(self.world, oracle, name, schedule.tables[0], of) for name, of in made.items()]
+        self.changers = [Changer(self.world, oracle, name, schedule.tables[0], of, how) for name, of in made.items()]
         self.stream = Stream(self.world, oracle, how, schedule.asked)
         self.keepers = [Keeper(self.world, oracle, f"keeper {number}") for number in (1, 2)]
         self.operator = Operator(
@@ -110,7 +115,10 @@ class Run:
         count = chance.randint(0, 3)
         return [*islice(numbers, 3 if self.schedule.forms else count)][:count]
 
-    def _batch(self, chance: random.Random, sequences: list[int]) -> Batch:
+    def _batch(self, chance: random.Random, sequences: list[int], numbers: Iterator[int]) -> Batch:
+        if self.schedule.tables == OVERWRITTEN:
+            rows = [(row, "", 0, "u") for row in self._rows(chance, numbers)]
+            return Batch(how=chance.choice(("append", "overwrite")), events=rows)
         keys = chance.sample(range(5), chance.randint(1, 4))
         events: list[Event] = [(key, f"v{chance.randint(0, 9)}", sequences.pop(), chance.choice("uud")) for key in keys]
         how: tuple[How, ...] = ("merge", "merge", "delete", "update")
@@ -122,7 +130,7 @@ class Run:
             self._run()
 
     def _run(self) -> None:
-        if self.schedule.tables != STREAMED:
+        if self.schedule.tables != STREAMED and not self.schedule.forms:
             self.create(self.schedule.tables[0])
         for table, form in self.schedule.forms.items():
             if form not in ("delta", "new"):

@@ -10,7 +10,8 @@ Spark's side and the Python API call, on disks in memory (world.py). Some tables
 - Each row of each source commit is in the target once, in the order of the commits.
 - Every reader sees the rows of the commits up to its version. What is acknowledged is in the log, once. What is
   reported as unknown is there at most once.
-- A table whose rows are changed has the rows that a plain fold of its batches gives, in the order of the commits.
+- A table whose rows are changed or overwritten has the rows that a plain fold of its batches gives, in the order of the
+  commits.
 - Each checkpoint and checksum that is left describes the table that is there; a deleted table stays deleted.
 - delta-rs reads the same rows from the logs that are left.
 
@@ -33,14 +34,21 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from simulation.course import courses
-from simulation.kinds import schedule_aimed, schedule_indexed, schedule_of, schedule_without_txns
+from simulation.kinds import (
+    schedule_aimed,
+    schedule_disturbed,
+    schedule_indexed,
+    schedule_of,
+    schedule_overwritten,
+    schedule_without_txns,
+)
 from simulation.schedule import STREAMED, Schedule, failure_of, left_behind, shrunk
 
 FIRST, COUNT = int(os.environ.get("FIRST", "0")), int(os.environ.get("SCHEDULES", "10000"))
 OTHERS = COUNT // 10
-"""So many have steps that pause and fail only at the log, so many, and some more, record no transactions, and so many
-have IndexTables tables."""
-USUAL = COUNT - 3 * OTHERS
+"""So many have steps that pause and fail only at the log, so many, and some more, record no transactions, so many have
+IndexTables tables, so many overwrite a table, and in so many one step is disturbed by one event."""
+USUAL = COUNT - 5 * OTHERS
 BLOCKS = max(100, COUNT // 25)
 """Blocks of seeds, which processes share out: small ones, so that no process waits long for the other at the end."""
 
@@ -87,6 +95,20 @@ def test_an_append_without_a_transaction_is_there_once_if_it_was_acknowledged_an
 def test_the_same_holds_where_the_source_or_the_target_is_an_indextables_table(block: int) -> None:
     for seed in range(FIRST + block, FIRST + OTHERS, BLOCKS // 8):
         _check(schedule_indexed(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(BLOCKS // 8))
+def test_a_table_that_is_appended_to_and_overwritten_has_the_rows_of_its_batches_in_order(block: int) -> None:
+    for seed in range(FIRST + block, FIRST + OTHERS, BLOCKS // 8):
+        _check(schedule_overwritten(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(BLOCKS // 8))
+def test_the_same_holds_whatever_happens_to_a_table_during_one_step(block: int) -> None:
+    for seed in range(FIRST + block, FIRST + OTHERS, BLOCKS // 8):
+        _check(schedule_disturbed(seed))
 
 
 def _check(schedule: Schedule) -> None:

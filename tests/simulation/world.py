@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal
 from urllib.parse import unquote
 
+import orjson
+
 from simulation.plain_index import LOG_DIR, actions, change_of_state, plain_lines, replayed
 from support.faulty_store import FaultyStore, Operation
 from tablefeed.errors import ObjectNotFoundError, StoreError
@@ -34,7 +36,7 @@ from tablefeed.store.memory import MemoryStore
 
 BEGIN_MS = 1_700_000_000_000
 
-FIRST_ROWS = {"source": 900, "target": 950}
+FIRST_ROWS = {"source": 900, "target": 950, "overwritten": 970}
 """The rows from here on are those with which other writers begin a table."""
 
 COMMIT = re.compile(r"_(?:delta|transaction)_log/(\d{20})\.json$")
@@ -94,6 +96,8 @@ class Disk(MemoryStore):
         self.log_dir = "_delta_log" if form == "delta" else LOG_DIR
         self.history: dict[int, bytes] = {}
         self.damaged: set[str] = set()
+        self.txn: Txn | None = None
+        """The transaction of the write that puts something now. A state does not say it."""
         self.past: list[dict[int, bytes]] = []
         """The commits that it had each time when it was deleted, made anew or restored."""
 
@@ -169,6 +173,15 @@ class Disk(MemoryStore):
         self.damaged.add(name)
 
     @contextlib.contextmanager
+    def writing(self, txn: Txn | None) -> Iterator[None]:
+        """What is put in the block is for `txn`."""
+        self.txn = txn
+        try:
+            yield
+        finally:
+            self.txn = None
+
+    @contextlib.contextmanager
     def create(self, name: str, *, within: Within | None = None) -> Iterator[BinaryIO]:
         self._check_folder(name, within)
         with super().create(name) as handle:
@@ -188,8 +201,10 @@ class Disk(MemoryStore):
         return is_put
 
     def _change_of_state(self, name: str) -> bytes:
+        said = [] if self.txn is None else [{"txn": {"appId": self.txn.app_id, "version": self.txn.txn_version}}]
         try:
-            return change_of_state(self, name, self.live())
+            changed = change_of_state(self, name, self.live()).splitlines()
+            return b"\n".join([*changed, *map(orjson.dumps, said)])
         except ObjectNotFoundError:
             return b""  # the log was emptied before, with its manifests: the writer has to take the state back
 
@@ -226,8 +241,8 @@ class World:
         self.first_rows = {table: itertools.count(first) for table, first in FIRST_ROWS.items()}
         self.running: Running | None = None
         self.tick = 0
-        self.late: list[tuple[int, Disk, str, bytes]] = []
-        """Puts of commits: when they arrive, and where."""
+        self.late: list[tuple[int, Disk, str, bytes, Txn | None]] = []
+        """Puts of commits: when they arrive, and where; and for which transaction."""
         self.trace: list[str] = []
 
     def disk(self, name: str) -> Disk:
@@ -236,21 +251,22 @@ class World:
             self.disks[name] = Disk(name, lambda: self.now_ms, folders=self.folders, form=form)
         return self.disks[name]
 
-    def delay(self, disk: Disk, name: str, data: Content) -> None:
+    def delay(self, disk: Disk, name: str, data: Content, txn: Txn | None) -> None:
         """Lets the put of a commit arrive later.
 
         It never arrives where the table was replaced since the step began: nobody would take that commit back.
         """
         if self.running is not None and self.running.replaced.get(disk._name, 0) == len(disk.past):
-            self.late.append((self.tick + 2, disk, name, data if isinstance(data, bytes) else b"".join(data)))
+            self.late.append((self.tick + 2, disk, name, data if isinstance(data, bytes) else b"".join(data), txn))
 
     def land(self, *, all_of_them: bool = False) -> None:
         """Lets the puts arrive that are due."""
         due = [each for each in self.late if all_of_them or each[0] <= self.tick]
         self.late = [each for each in self.late if each not in due]
-        for _, disk, name, data in due:
+        for _, disk, name, data, txn in due:
             if disk.names():
-                disk.put_if_absent(name, data)
+                with disk.writing(txn):
+                    disk.put_if_absent(name, data)
 
 
 class Process:
@@ -265,6 +281,8 @@ class Process:
         self.is_dead = False
         self.newest_put: tuple[Disk, str] | None = None
         """The last commit that this step has put."""
+        self.txn: Txn | None = None
+        """The transaction that it writes, where a table's rows are overwritten."""
         self.logs: dict[str, DeltaLog | IndexTablesLog] = {}
         self.known: dict[str, Snapshot | None] = {}
         self.memory: dict[str, Any] = {}  # Any: what an actor keeps
@@ -324,9 +342,10 @@ class ProcessStore(FaultyStore):
     def put_if_absent(self, name: str, data: Content, *, within: Within | None = None) -> bool:
         with self._call("put_if_absent", name):
             if self._struck == "late" and self.disk.version_of(name) is not None:
-                self._process.world.delay(self.disk, name, data)
+                self._process.world.delay(self.disk, name, data, self._process.txn)
                 raise StoreError(f"No answer to the put of {name}.", url=self.url)
-            is_put = self.disk.put_if_absent(name, data, within=within)
+            with self.disk.writing(self._process.txn):
+                is_put = self.disk.put_if_absent(name, data, within=within)
             if is_put and self.disk.version_of(name) is not None:
                 self._process.newest_put = (self.disk, name)
             return is_put and self._struck != "repeat"
