@@ -152,7 +152,7 @@ def pytest_configure_node(node: Any) -> None:  # Any: as below
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:  # Any: pytest-xdist's process, of a run in several
     """Counts what a process of this run met."""
-    node.config.stash[_TALLY](**node.workeroutput.get("corpus", {}))
+    node.config.stash[_TALLY](**getattr(node, "workeroutput", {}).get("corpus", {}))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -159,7 +159,6 @@ def table(tmp_path: Path) -> Path:
         (pa.table({"Id": [{"a": 1}]}), "is long, but the rows have struct<a:long>"),
         (pa.table({"tags": [[[1]]]}), "is array<string>, but the rows have array<array<long>>"),
         (pa.table({"Id": [1], "extra": [1]}), "have a column 'extra'"),
-        (pa.table({"Id": pa.nulls(1)}), "has the type void"),
         (pa.table([[1], [2]], names=["Id", "ID"]), "DELTA_DUPLICATE_COLUMNS_FOUND"),
         (pa.table({"Id": pa.array([1], pa.duration("s"))}), "duration"),
     ],

@@ -231,9 +231,9 @@ def _times(put: Put) -> dict[Version, int]:
 def _is_of(put: Put, base: Snapshot) -> bool:
     """Whether the log still belongs to the table of `base`, whose commit was cleaned up and not replaced.
 
-    A cleanup deletes the oldest first, but for version 0 of an IndexTables log: what is older than `base` is of a copy.
     A state repeats the metadata of `base`, so ours says nothing about the log. The commit of version 0 does, and so do
-    the files that ours names: a cleanup of the log keeps them, and whoever deletes the table does not.
+    the files that ours names: a cleanup of the log keeps them, and whoever deletes the table does not. A cleanup
+    deletes the oldest first, but for version 0: older states than `base` are of a copy.
     """
     log = put.log
     if log.head(base.version) is not None and base.head is not None:
@@ -243,8 +243,9 @@ def _is_of(put: Put, base: Snapshot) -> bool:
         if first is not None and first.metadata is not None and first.metadata.table_id != base.metadata.table_id:
             return False
         is_same = log.load().metadata.table_id == base.metadata.table_id
-        commits = (file.version for file in log.listing(over_holes=True) if file.kind is LogFileKind.COMMIT)
-        is_same = is_same and not any(0 < version < base.version for version in commits)
+        if put.name.endswith(STATE_MANIFEST):
+            commits = (file.version for file in log.listing(over_holes=True) if file.kind is LogFileKind.COMMIT)
+            is_same = is_same and not any(0 < version < base.version for version in commits)
         return is_same and all(log.store.exists(path) for path in put.needed)
     except (LogError, TableError):
         return False
