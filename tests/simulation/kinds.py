@@ -121,7 +121,7 @@ def schedule_overwritten(seed: int) -> Schedule:
     form = chance.choice(("delta", "delta", "delta", *FORMS))
     themes = THEMES if form == "delta" else INDEXED
     weights, forms = themes[chance.choice([*themes])], {} if form == "delta" else {OVERWRITTEN[0]: form}
-    steps = [_step(chance, OVERWRITTEN, weights, *OVERWRITTEN) for _ in range(chance.randint(5, 12))]
+    steps = [_step(chance, OVERWRITTEN, weights, *OVERWRITTEN) for _ in range(chance.randint(4, 8))]
     return replace(schedule, tables=OVERWRITTEN, steps=tuple(steps), forms=forms)
 
 
