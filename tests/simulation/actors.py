@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -161,9 +162,12 @@ class Asked:
 class Stream:
     """A streaming query from the source to the target, as Spark's micro-batch execution calls source and sink."""
 
+    reads = "source"
+
     def __init__(self, world: World, oracle: Oracle, how: Mapping[str, str], asked: Asked) -> None:
         self.process, self._oracle, self._how, self._asked = Process(world, "stream"), oracle, how, asked
         self._options, self.limits = SourceOptions(start=STARTS[asked.starts]), Limits(files=asked.files)
+        self._schema = ID
         self._ends: list[str] = []
         self._done = 0
         self.first: Offset | None = None
@@ -206,16 +210,21 @@ class Stream:
         start = self._offset(number - 1, source) if number else source.initial()
         self._reads_after(start)
         tasks = source.tasks(start, self._offset(number, source))
-        store = self.process.log("source").store
-        rows = [pa.Table.from_batches(read_task(task, ID, store=store), ID)["id"].to_pylist() for task in tasks]
+        store = self.process.log(self.reads).store
+        self._deliver(
+            number, [pa.Table.from_batches(read_task(t, self._schema, store=store), self._schema) for t in tasks]
+        )
+        self._done += 1
+
+    def _deliver(self, number: int, tasks: Sequence[pa.Table]) -> None:
+        rows = [task["id"].to_pylist() for task in tasks]
         txn = Txn(app_id=QUERY, txn_version=number)
         write(self.process, self._oracle, "target", [each for each in rows if each], txn, self._how)
-        self._done += 1
 
     def _source(self) -> StreamSource:
         memory, clock = self.process.memory, self.process.now_ms
         if "source" not in memory:
-            log, schema = self.process.log("source"), from_arrow(ID)
+            log, schema = self.process.log(self.reads), from_arrow(self._schema)
             memory["source"] = StreamSource(
                 log, read_schema=schema, options=self._options, clock=lambda: clock() / 1000
             )
@@ -226,7 +235,7 @@ class Stream:
         memory, clock = self.process.memory, self.process.now_ms
         if self._asked.is_consumer:
             if "reports" not in memory:
-                consumers = Consumers(self.process.log("source"))
+                consumers = Consumers(self.process.log(self.reads))
                 memory["reports"] = Reports(consumers, "query", clock=lambda: clock() / 1000)
             memory["reports"].reads_after(start.read_through)
 
@@ -252,7 +261,40 @@ class Stream:
         return offset_from_json(json.loads(self._ends[number]), url=source.url)
 
 
+class ChangeStream(Stream):
+    """A streaming query of the change feed of `table`, whose batches are kept by their numbers, as by foreachBatch.
+
+    When it starts again, it does not know that its last batch was done, and delivers it again.
+    """
+
+    def __init__(self, world: World, oracle: Oracle, table: str, schema: pa.Schema, asked: Asked) -> None:
+        super().__init__(world, oracle, {}, asked)
+        self.reads, self._options = table, replace(self._options, change_feed=True)
+        self._schema = pa.schema([*schema, *CHANGE])
+        self.batches: dict[int, list[tuple[Any, ...]]] = {}
+        self.changed: dict[int, list[tuple[Any, ...]]] = {}
+        """The batches that had other rows when they were delivered again."""
+        self._life = self.process.life
+
+    def _batch(self) -> None:
+        if self._life != self.process.life:
+            self._life, self._done = self.process.life, max(self._done - 1, 0)
+        super()._batch()
+
+    def _deliver(self, number: int, tasks: Sequence[pa.Table]) -> None:
+        rows = sorted(
+            (tuple(row.values())[:-1] for t in tasks for row in t.to_pylist()), key=lambda row: (row[-1], row)
+        )
+        if self.batches.setdefault(number, rows) != rows:
+            self.changed[number] = rows
+
+
 REFUSALS = ("DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE", "DELTA_STREAMING_TRAILING_COMMIT_MISSING")
+CHANGE = (
+    pa.field("_change_type", pa.string()),
+    pa.field("_commit_version", pa.int64()),
+    pa.field("_commit_timestamp", pa.timestamp("us", tz="UTC")),
+)
 STARTS = {
     "snapshot": Bound(),
     "version 0": Bound(version=0),
@@ -426,6 +468,6 @@ class Operator:
         disk.become(other)
         if other is None:
             self._emptied.add(table)
-        if table == "source":
+        if table == self._stream.reads:
             self._stream.source_replaced(newest=max(disk.history, default=-1))
         self.touched.add(table)

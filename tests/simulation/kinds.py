@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulation.actors import Asked
+from simulation.change_laws import RECORDS
 from simulation.schedule import CHANGED, MERGED, OVERWRITTEN, STREAMED, Schedule, Step
 from simulation.world import Calls, FaultKind, Form, Strike
 
@@ -123,6 +124,20 @@ def schedule_overwritten(seed: int) -> Schedule:
     weights, forms = themes[chance.choice([*themes])], {} if form == "delta" else {OVERWRITTEN[0]: form}
     steps = [_step(chance, OVERWRITTEN, weights, *OVERWRITTEN) for _ in range(chance.randint(4, 8))]
     return replace(schedule, tables=OVERWRITTEN, steps=tuple(steps), forms=forms)
+
+
+def schedule_recorded(seed: int) -> Schedule:
+    """Makes up a schedule of a table whose changes are recorded and tracked, and of a stream of them."""
+    schedule, chance = schedule_of(seed), random.Random(f"recorded {seed}")  # noqa: S311 - no secret
+    tables = chance.choice([CHANGED, MERGED, MERGED, OVERWRITTEN])
+    weights = THEMES[chance.choice([*THEMES])]
+    steps = [_step(chance, tables, weights, *tables) for _ in range(chance.randint(4, 10))]
+    if chance.random() < 0.2:
+        steps = [s if s.who in ("clock", "operator") else replace(s, strikes=_at_the_log(chance)) for s in steps]
+    steps = [
+        replace(s, who="stream", does="batch") if s.does == "change" and chance.random() < 0.3 else s for s in steps
+    ]
+    return replace(schedule, tables=tables, steps=tuple(steps), properties={**schedule.properties, **RECORDS})
 
 
 BEFORE = (

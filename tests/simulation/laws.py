@@ -64,9 +64,9 @@ class Oracle:
     def __init__(self, world: World, batches: Mapping[Txn, Batch]) -> None:
         self._world, self._batches = world, batches
 
-    def txns(self, table: str, version: int | None = None) -> list[Txn]:
-        """The transactions of the table's commits up to `version`, in their order."""
-        history = self._world.disk(table).history
+    def txns(self, table: str, version: int | None = None, history: Mapping[int, bytes] | None = None) -> list[Txn]:
+        """The transactions of the commits up to `version`, in their order; of a `history`, by default the table's."""
+        history = self._world.disk(table).history if history is None else history
         there = [history[each] for each in sorted(history) if version is None or each <= version]
         return [txn for data in there for txn in self._txns(table, data)]
 
@@ -86,15 +86,17 @@ class Oracle:
             found[version] = [row for add in adds for row in self._world.rows[add["path"]]]
         return found
 
-    def rows(self, table: str, version: int | None = None) -> list[tuple[Any, ...]]:
-        """The rows of the commits up to `version`, sorted."""
+    def rows(
+        self, table: str, version: int | None = None, history: Mapping[int, bytes] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """The rows of the commits up to `version`, sorted; of a `history`, by default the table's."""
         if table in ("changed", "merged"):
-            batches = [self._batches[txn] for txn in self.txns(table, version)]
+            batches = [self._batches[txn] for txn in self.txns(table, version, history)]
             return sorted(folded(batches))
-        there = self.appended(table).items()
+        there = self.appended(table, history).items()
         if table == "overwritten":
             begun = (row for at, rows in there for row in rows if row >= FIRST_ROWS[table])
-            batches = [self._batches[txn] for txn in self.txns(table, version)]
+            batches = [self._batches[txn] for txn in self.txns(table, version, history)]
             return sorted((row,) for row, *_ in folded(batches, begun))
         return sorted((row,) for at, rows in there if version is None or at <= version for row in rows)
 

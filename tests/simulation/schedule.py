@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from simulation import index_tables
-from simulation.actors import ID, ROW, Appender, Asked, Changer, Keeper, Operator, Stream, upkeep
-from simulation.laws import Batch, BrokenLawError, Event, How, Oracle, check_stream, holds
+from simulation.actors import ID, ROW, Appender, Asked, Changer, ChangeStream, Keeper, Operator, Stream, upkeep
+from simulation.change_laws import RECORDS, check_changes, check_followed, check_row_ids
+from simulation.laws import Batch, BrokenLawError, Event, How, Oracle, check_stream, holds, require
 from simulation.world import FIRST_ROWS, Form, Process, Running, Strike, World, nothing_by_chance
 from tablefeed.errors import CommitUnknownError, TablefeedError
 from tablefeed.feed.commit.loop import commit
@@ -23,6 +24,7 @@ from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.log.plan import Limits
 from tablefeed.model.actions import Txn
+from tablefeed.model.offset import Offset
 
 HOUR_MS = 3_600_000
 LONGEST_PAUSE_MS = 70 * HOUR_MS
@@ -67,6 +69,11 @@ class Schedule:
     forms: Mapping[str, Form] = field(default_factory=dict)
     """Which tables are IndexTables tables, and of which form."""
 
+    @property
+    def records(self) -> bool:
+        """Whether the changes of the rows are recorded, and tracked by their ids."""
+        return RECORDS.items() <= self.properties.items()
+
     def __str__(self) -> str:
         shown = (f"  {number:2} {step}" for number, step in enumerate(self.steps))
         of = {name: getattr(self, name) for name in Schedule.__slots__ if name != "steps"}
@@ -95,7 +102,7 @@ class Run:
             for at in range(2)
         ]
         self.changers = [Changer(self.world, oracle, name, schedule.tables[0], of, how) for name, of in made.items()]
-        self.stream = Stream(self.world, oracle, how, schedule.asked)
+        self.stream = self._stream()
         self.keepers = [Keeper(self.world, oracle, f"keeper {number}") for number in (1, 2)]
         self.operator = Operator(
             self.world, self.stream, {table: partial(self.create, table) for table in schedule.tables}
@@ -109,6 +116,12 @@ class Run:
         self.actors = {each.process.name: each for each in actors}
         self.appenders[1].process.skew_ms = self.changers[1].process.skew_ms = schedule.skew_ms
         self.in_progress: list[Running] = []
+
+    def _stream(self) -> Stream:
+        world, oracle, table, asked = self.world, self.oracle, self.schedule.tables[0], self.schedule.asked
+        if self.schedule.records:
+            return ChangeStream(world, oracle, table, ID if table in OVERWRITTEN else ROW, asked)
+        return Stream(world, oracle, self.schedule.properties, asked)
 
     def _rows(self, chance: random.Random, numbers: Iterator[int]) -> list[int]:
         """The rows of a batch. With IndexTables tables the first is alike in each schedule, so few splits are built."""
@@ -230,7 +243,7 @@ class Run:
                     if not (is_purged or self.operator.touched):
                         raise
                     break
-        if self.schedule.tables != STREAMED:
+        if self.schedule.tables != STREAMED and not self.schedule.records:
             return
         waited, self.stream.limits = False, Limits()
         for _ in range(60):
@@ -252,24 +265,61 @@ class Run:
         for table in self.schedule.tables:
             self.oracle.check_once(table)
             self.oracle.check_log(table)
-            if self.world.disk(table).history:
+            if (disk := self.world.disk(table)).history:
                 reader.read(table)
-        self._check_stream()
-
-    def _check_stream(self) -> None:
-        stream, oracle, source = self.stream, self.oracle, self.world.disk("source")
+                if self.schedule.records:
+                    is_vacuumed = any(step.does.startswith("vacuum") for step in self.schedule.steps)
+                    check_changes(disk, partial(self.oracle.rows, table), is_vacuumed=is_vacuumed)
+                    check_row_ids(disk)
+        stream = self.stream
         if "target" in self.operator.touched or stream.first is None or (stream.may_not_know and not stream.is_refused):
             return
+        if isinstance(stream, ChangeStream):
+            self._check_change_stream(stream, stream.first)
+        else:
+            self._check_stream(stream, stream.first)
+
+    def _check_stream(self, stream: Stream, first: Offset) -> None:
+        oracle, source = self.oracle, self.world.disk("source")
         appended = oracle.appended("target").items()
         target = {version: [row for row in rows if row < FIRST_ROWS["target"]] for version, rows in appended}
         if stream.refusal is None:
-            check_stream(oracle.appended("source"), target, stream.first, whole=True)
+            check_stream(oracle.appended("source"), target, first, whole=True)
             return
-        if not self._is_lossy and "source" not in self.operator.touched:
-            raise BrokenLawError(f"the stream cannot go on: {stream.refusal!r}") from stream.refusal
+        self._may_be_refused(stream)
         pasts = [oracle.appended("source", history) for history in (source.history, *source.past)]
-        if not any(holds(partial(check_stream, past, target, stream.first, whole=False)) for past in pasts):
-            raise BrokenLawError(f"the target has {target}, no prefix of {pasts} from {stream.first}")
+        if not any(holds(partial(check_stream, past, target, first, whole=False)) for past in pasts):
+            raise BrokenLawError(f"the target has {target}, no prefix of {pasts} from {first}")
+
+    def _check_change_stream(self, stream: ChangeStream, first: Offset) -> None:
+        """Its batches have the changes of each version once, in the order of the commits, from where it began on."""
+        table, disk = stream.reads, self.world.disk(stream.reads)
+        changes = [row for _, rows in sorted(stream.batches.items()) for row in rows]
+        versions = [row[-1] for row in changes]
+        require(versions == sorted(versions), f"the changes {changes} are not in the order of the commits")
+
+        def leads(history: Mapping[int, bytes], end: int) -> None:
+            rows_at = partial(self.oracle.rows, table, history=history)
+            begin = first.version
+            before = [] if first.in_snapshot or not begin else rows_at(begin - 1)
+            check_followed(changes, before, rows_at, range(begin, end))
+
+        if stream.refusal is None:
+            require(
+                not stream.changed, f"batches were {stream.batches} and are {stream.changed} when they are run again"
+            )
+            leads(disk.history, max(disk.history) + 1)
+            return
+        self._may_be_refused(stream)
+        end = max(versions, default=0)  # the rest of the last version may be missing
+        pasts = (disk.history, *disk.past)
+        require(
+            any(holds(partial(leads, past, end)) for past in pasts), f"the stream has {changes}, of none of {pasts}"
+        )
+
+    def _may_be_refused(self, stream: Stream) -> None:
+        if not self._is_lossy and stream.reads not in self.operator.touched:
+            raise BrokenLawError(f"the stream cannot go on: {stream.refusal!r}") from stream.refusal
 
     @property
     def _is_lossy(self) -> bool:

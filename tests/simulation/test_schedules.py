@@ -12,6 +12,8 @@ Spark's side and the Python API call, on disks in memory (world.py). Some tables
   reported as unknown is there at most once.
 - A table whose rows are changed or overwritten has the rows that a plain fold of its batches gives, in the order of the
   commits.
+- The change feed of a table, recorded or found by row ids, leads from the rows of each version to those of the next. A
+  stream of it delivers each change once. No two rows have one id.
 - Each checkpoint and checksum that is left describes the table that is there; a deleted table stays deleted.
 - delta-rs reads the same rows from the logs that are left.
 
@@ -40,6 +42,7 @@ from simulation.kinds import (
     schedule_indexed,
     schedule_of,
     schedule_overwritten,
+    schedule_recorded,
     schedule_without_txns,
 )
 from simulation.schedule import STREAMED, Schedule, failure_of, left_behind, shrunk
@@ -47,8 +50,9 @@ from simulation.schedule import STREAMED, Schedule, failure_of, left_behind, shr
 FIRST, COUNT = int(os.environ.get("FIRST", "0")), int(os.environ.get("SCHEDULES", "10000"))
 OTHERS = COUNT // 10
 """So many have steps that pause and fail only at the log, so many, and some more, record no transactions, so many have
-IndexTables tables, so many overwrite a table, and in so many one step is disturbed by one event."""
-USUAL = COUNT - 5 * OTHERS
+IndexTables tables, so many overwrite a table, so many record their changes, and in so many one step is disturbed by one
+event."""
+USUAL = COUNT - 6 * OTHERS
 BLOCKS = max(100, COUNT // 25)
 """Blocks of seeds, which processes share out: small ones, so that no process waits long for the other at the end."""
 
@@ -109,6 +113,13 @@ def test_a_table_that_is_appended_to_and_overwritten_has_the_rows_of_its_batches
 def test_the_same_holds_whatever_happens_to_a_table_during_one_step(block: int) -> None:
     for seed in range(FIRST + block, FIRST + OTHERS, BLOCKS // 8):
         _check(schedule_disturbed(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(BLOCKS // 8))
+def test_changes_lead_from_each_version_to_the_next_and_each_row_has_an_id_of_its_own(block: int) -> None:
+    for seed in range(FIRST + block, FIRST + OTHERS, BLOCKS // 8):
+        _check(schedule_recorded(seed))
 
 
 def _check(schedule: Schedule) -> None:
