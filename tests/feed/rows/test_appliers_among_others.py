@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,14 +32,17 @@ ASKED = Asking(
 )
 
 
-def apply_while(url: str, meanwhile: Callable[[], object], *given: Event) -> None:
+HISTORY = replace(ASKED, stored_as_scd_type=2, apply_as_truncates=None, except_column_list=("op", "ts"))
+
+
+def apply_while(url: str, meanwhile: Callable[[], object], *given: Event, asked: Asking = ASKED) -> None:
     """Applies events; `meanwhile` runs once, after the first preparation."""
     log = open_log(url)
     left = [meanwhile]
 
     def prepared(target: TargetRows) -> Transaction | None:
         snapshot = target.snapshot
-        batch = batch_of(events(*given), ASKED, snapshot.schema, snapshot.metadata.partition_columns)
+        batch = batch_of(events(*given), asked, snapshot.schema, snapshot.metadata.partition_columns)
         check(target, batch.how)
         found = joined(target, [applied_part(target, batch, task=0, now_ms=1_000)], batch.how, txn=None, now_ms=1_000)
         if left:
@@ -64,6 +68,16 @@ def test_what_another_applier_remembers_meanwhile_decides_too(
     url = a_target(tmp_path)
     apply_while(url, lambda: apply(url, theirs), ours)
     assert rows(url) == left
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_late_version_that_ends_where_a_version_begins_is_found_again_if_that_version_goes(
+    tmp_path: Path, vectors: str
+) -> None:
+    url = a_target(tmp_path, scd_type=2, properties={"delta.enableDeletionVectors": vectors})
+    apply(url, (1, "newer", 10, "u"), (2, "other", 1, "u"), scd_type=2)
+    apply_while(url, lambda: tablefeed.delete(url, "id = 1"), (1, "late", 5, "u"), asked=HISTORY)
+    assert rows(url) == [(1, "late", 5, None), (2, "other", 1, None)]
 
 
 def test_changes_that_are_applied_again_leave_the_state_of_earlier_ones_alone(tmp_path: Path) -> None:

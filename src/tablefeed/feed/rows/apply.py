@@ -59,14 +59,16 @@ class Batch:
 class Part:
     """The outcome of applying the events of some keys: the files that were written, and the rows to remove. Picklable.
 
-    `within` is true for the rows that were looked at; None: for all. `state` is the file with the new state of these
-    keys; None: their state did not change.
+    `within` is true for the rows that were looked at; None: for all. `decided_by` are the paths of files with rows that
+    decided about others, whether they are removed or not. `state` is the file with the new state of these keys; None:
+    their state did not change.
     """
 
     within: RowFilter | None
     files: tuple[AddFile, ...] = ()
     changes: tuple[CdcFile, ...] = ()
     hits: tuple[Hit, ...] = ()
+    decided_by: frozenset[str] = frozenset()
     state: StateFile | None = None
     truncated_at: pa.Scalar | None = None
     events: int = 0
@@ -117,11 +119,14 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
             changes = write_changes(_plan(target, now_ms), rows, store=store)
             written += (file.path for file in changes)
         state_file = states.increment(store, changed, forgotten, how) if how.snapshot_at is None else None
+    # The start of a version is the end of the one before it, which an event may add.
+    decides = how.scd_type == 2 and how.snapshot_at is None
     return Part(
         within=within,
         files=(*updated, *inserted),
         changes=changes,
         hits=tuple(found.hits(folded.removed)),
+        decided_by=frozenset(hit.file.path for hit in found.places) if decides else frozenset(),
         state=state_file,
         truncated_at=folded.truncated_at,
         events=events.num_rows,
@@ -195,6 +200,7 @@ def joined(
         txn=txn,
         rewriting=rewriting,
         reads=lambda file: any(target.may_match(file, part.within) for part in parts),
+        decided_by=frozenset(path for part in parts for path in part.decided_by),
         domains=() if after == state else (states.as_domain(after),),
         # Also if this batch does not change the state: what the state lacks decides too.
         read_domains=frozenset({states.DOMAIN}),
