@@ -17,7 +17,7 @@ from tablefeed.delta.checkpoint.checksum import differences, parse_checksum
 from tablefeed.delta.checkpoint.checksum_writer import FileCounts
 from tablefeed.errors import StoreError
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.upkeep.checksums import put_checksum, put_checksums_from
+from tablefeed.feed.upkeep.checksums import begin_checksums, put_checksum, put_checksums_from
 from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Commit, Version
@@ -50,7 +50,8 @@ def faults(log: TableLog, version: int) -> list[str]:
         found.append("setTransactions")
     if sum(values["fileSizeHistogram"]["totalBytes"]) != size_bytes:
         found.append("fileSizeHistogram")
-    if "allFiles" in values and sorted(f["path"] for f in values["allFiles"]) != sorted(r["log_path"] for r in rows):
+    listed = sorted((file["path"], file.get("stats")) for file in values.get("allFiles", ()))
+    if "allFiles" in values and listed != sorted((row["log_path"], row["stats"]) for row in rows):
         found.append("allFiles")
     return found
 
@@ -85,6 +86,16 @@ def test_after_a_commit_without_a_checksum_there_is_none_until_the_next_checkpoi
     assert [faults(log, version) for version in (0, 2, 3)] == [[], [], []]
     append(log, "d")
     assert faults(log, 4) == []
+
+
+def test_a_checksum_that_begins_anew_lists_the_statistics_of_files_in_a_checkpoint() -> None:
+    log = a_log(v0=[protocol(), metadata(), add("a", stats='{"numRecords":1}')])
+    write_checkpoint(log.load())
+    put(log.store, 1, [add("b", stats='{"numRecords":2}')])
+
+    begin_checksums(log.load())
+
+    assert faults(log, 1) == []
 
 
 def test_what_another_writer_committed_after_a_checkpoint_is_not_counted_on() -> None:

@@ -57,7 +57,7 @@ def begin_checksums(snapshot: DeltaSnapshot) -> None:
     from tablefeed.delta.checkpoint.tally import Tally
 
     tally = Tally()
-    for batch in snapshot.log.load_for_files(snapshot.version).live_files():
+    for batch in snapshot.log.load_for_files(snapshot.version).live_files(with_stats=True):
         tally.take(batch)
     put_checksums_from(snapshot, tally.result())
 
