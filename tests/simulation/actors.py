@@ -19,6 +19,7 @@ from simulation.world import COMMIT, Disk, Process, World
 from tablefeed.delta.schema.arrow_schema import from_arrow
 from tablefeed.errors import CommitUnknownError, TablefeedError
 from tablefeed.feed.api.table import Table
+from tablefeed.feed.api.table_changes import restore_table
 from tablefeed.feed.arguments import Bound
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.transaction import Transaction, batch_write, micro_batch
@@ -48,7 +49,7 @@ from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.indextables.log.retention import Retention
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.log.plan import Limits
-from tablefeed.model.actions import AddFile, Txn
+from tablefeed.model.actions import AddFile, Txn, Version
 from tablefeed.model.offset import Offset
 
 QUERY = "query"
@@ -372,6 +373,15 @@ class Keeper:
         snapshot = self.process.log(table).load_for_files()
         if isinstance(snapshot, DeltaSnapshot):
             fold(snapshot, Folding(target_bytes=1 << 30), around=self.process.around())
+
+    def return_to(self, table: str) -> None:
+        """Restores the table to two versions before the newest one."""
+        log = self.process.log(table)
+        newest = log.load_for_files()
+        if newest.version:
+            earlier = Version(max(newest.version - 2, 0))
+            around = replace(self.process.around(), on_committed=lambda *_: None)
+            restore_table(newest, log.load_for_files(earlier), {"version": earlier}, around)
 
     def checkpoint(self, table: str) -> None:
         checkpointed(self.process.log(table), clean_up=False, now_ms=self.process.now_ms())

@@ -134,6 +134,9 @@ def schedule_recorded(seed: int) -> Schedule:
     steps = [_step(chance, tables, weights, *tables) for _ in range(chance.randint(4, 10))]
     if chance.random() < 0.2:
         steps = [s if s.who in ("clock", "operator") else replace(s, strikes=_at_the_log(chance)) for s in steps]
+    if chance.random() < 0.5:
+        back = Step(who="keeper 2", does=f"return_to {tables[0]}", strikes=_strikes(chance))
+        steps.insert(chance.randint(2, len(steps)), back)
     steps = [
         replace(s, who="stream", does="batch") if s.does == "change" and chance.random() < 0.3 else s for s in steps
     ]

@@ -24,7 +24,7 @@ Event = tuple[int, str, int, str]
 """A key, a value, a sequence, and "u" or "d"."""
 
 
-How = Literal["apply", "merge", "delete", "update", "append", "overwrite"]
+How = Literal["apply", "merge", "delete", "update", "append", "overwrite", "restore"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Batch:
 
     apply and merge: each event writes or deletes its row, by the sequences or in the order of the commits. delete: the
     rows up to the key of the first event are deleted. update: they get its value. append: the keys of the events are
-    new rows. overwrite: they are all rows.
+    new rows. overwrite: they are all rows. restore: the table is as of the version that is the key of the event.
     """
 
     how: How
@@ -91,14 +91,24 @@ class Oracle:
     ) -> list[tuple[Any, ...]]:
         """The rows of the commits up to `version`, sorted; of a `history`, by default the table's."""
         if table in ("changed", "merged"):
-            batches = [self._batches[txn] for txn in self.txns(table, version, history)]
-            return sorted(folded(batches))
+            return sorted(folded(self._commits(table, version, history)))
         there = self.appended(table, history).items()
         if table == "overwritten":
             begun = (row for at, rows in there for row in rows if row >= FIRST_ROWS[table])
-            batches = [self._batches[txn] for txn in self.txns(table, version, history)]
-            return sorted((row,) for row, *_ in folded(batches, begun))
+            return sorted((row,) for row, *_ in folded(self._commits(table, version, history), begun))
         return sorted((row,) for at, rows in there if version is None or at <= version for row in rows)
+
+    def _commits(
+        self, table: str, version: int | None, history: Mapping[int, bytes] | None
+    ) -> Iterator[tuple[int, list[Batch]]]:
+        """What each commit up to `version` does to the rows."""
+        history = self._world.disk(table).history if history is None else history
+        for at, data in sorted(history.items()):
+            if version is None or at <= version:
+                infos = [action["commitInfo"] for action in _parsed(data) if "commitInfo" in action]
+                wanted = [int(i["operationParameters"]["version"]) for i in infos if i.get("operation") == "RESTORE"]
+                back = [Batch(how="restore", events=[(to, "", 0, "u")]) for to in wanted]
+                yield at, [*back, *(self._batches[txn] for txn in self._txns(table, data))]
 
     def check_rows(self, table: str, version: int, rows: pa.Table) -> None:
         """Every reader sees the rows of the commits up to its version."""
@@ -227,28 +237,44 @@ def check_stream(
     require(due <= set(found), f"the target lacks {due - set(found)}: {said}")
 
 
-def folded(batches: Iterable[Batch], begun: Iterable[int] = ()) -> Iterable[tuple[int, str, int]]:
-    """The rows that batches leave, one after the other, in a table that begins with the keys in `begun`."""
+def folded(
+    commits: Iterable[tuple[int, Sequence[Batch]]], begun: Iterable[int] = ()
+) -> Collection[tuple[int, str, int]]:
+    """The rows that the batches of commits leave, in a table that begins with the keys in `begun`."""
     rows: dict[int, tuple[int, str, int]] = {key: (key, "", 0) for key in begun}
     newest: dict[int, int] = {}
-    for batch in batches:
-        if batch.how in ("append", "overwrite"):
-            kept = {} if batch.how == "overwrite" else rows
-            rows = kept | {key: (key, value, at) for key, value, at, _ in batch.events}
-            continue
-        up_to, value, *_ = batch.events[0]
-        for key in [key for key in rows if key <= up_to]:
-            if batch.how == "delete":
-                del rows[key]
-            elif batch.how == "update":
-                rows[key] = (key, value, rows[key][2])
-        for key, value, at, kind in batch.events if batch.how in ("apply", "merge") else ():
-            if batch.how == "merge" or at > newest.get(key, 0):
-                newest[key] = at
-                rows.pop(key, None)
-                if kind == "u":
-                    rows[key] = (key, value, at)
+    past: dict[int, tuple[dict[int, tuple[int, str, int]], dict[int, int]]] = {}
+    for version, batches in commits:
+        for batch in batches:
+            if batch.how == "restore":
+                then, of_then = past[batch.events[0][0]]
+                rows, newest = dict(then), dict(of_then)
+            else:
+                rows = _after(batch, rows, newest)
+        past[version] = dict(rows), dict(newest)
     return rows.values()
+
+
+def _after(
+    batch: Batch, rows: dict[int, tuple[int, str, int]], newest: dict[int, int]
+) -> dict[int, tuple[int, str, int]]:
+    """The rows after a batch. `newest` has the newest sequence of each key."""
+    if batch.how in ("append", "overwrite"):
+        kept = {} if batch.how == "overwrite" else rows
+        return kept | {key: (key, value, at) for key, value, at, _ in batch.events}
+    up_to, value, *_ = batch.events[0]
+    for key in [key for key in rows if key <= up_to]:
+        if batch.how == "delete":
+            del rows[key]
+        elif batch.how == "update":
+            rows[key] = (key, value, rows[key][2])
+    for key, value, at, kind in batch.events if batch.how in ("apply", "merge") else ():
+        if batch.how == "merge" or at > newest.get(key, 0):
+            newest[key] = at
+            rows.pop(key, None)
+            if kind == "u":
+                rows[key] = (key, value, at)
+    return rows
 
 
 @lru_cache(maxsize=100)

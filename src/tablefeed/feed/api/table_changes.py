@@ -213,11 +213,15 @@ def restore(
     return restore_table(newest, earlier, parameters)
 
 
-def restore_table(newest: Snapshot, earlier: Snapshot, parameters: Mapping[str, object]) -> Committed:
+def restore_table(
+    newest: Snapshot, earlier: Snapshot, parameters: Mapping[str, object], around: Surroundings | None = None
+) -> Committed:
     """Restores the table that was last seen as `newest`; see `restore`. `parameters` are those of the operation."""
     log = newest.log
+    # The added files are not in the commit as values, so no checksum can be derived from the one before.
+    around = around or replace(surroundings(), on_committed=lambda state, _commit, _removed: look_after(state))
     with naming(log.url):
-        after = restored(newest, earlier, now_ms=now_ms())
+        after = restored(newest, earlier, now_ms=around.now_ms())
         changes_applied = as_restored(newest, earlier)
         plan = _plan(newest, after.metadata, after.protocol)
     transaction = Transaction(
@@ -228,8 +232,6 @@ def restore_table(newest: Snapshot, earlier: Snapshot, parameters: Mapping[str, 
         restored=after,
         domains=(*after.domains, *changes_applied),
     )
-    # The added files are not in the commit as values, so no checksum can be derived from the one before.
-    around = replace(surroundings(), on_committed=lambda state, _commit, _removed: look_after(state))
     return _committed(log, newest, transaction, around)
 
 
