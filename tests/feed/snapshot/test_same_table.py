@@ -71,6 +71,24 @@ def test_a_commit_of_the_same_size_in_the_place_of_the_last_one_is_noticed_and_a
         same_table.compare()
 
 
+@pytest.mark.parametrize("copied", [False, True], ids=["replaced", "copied"])
+def test_a_commit_in_the_place_of_one_that_went_while_it_was_read_is_noticed_and_a_copy_of_that_is_none(
+    *, copied: bool
+) -> None:
+    store = a_store()
+    log = a_log(store, v0=[protocol(), metadata()])
+    same_table = SameTable(log.load(), remedy="")
+    put(store, 1, [add("a")])
+    read = log.commit(Version(1))
+    store.delete(commit_path(1))
+    same_table.compare_after_reading(Version(1), read)
+
+    put(store, 1, [add("a" if copied else "z")])
+
+    with nullcontext() if copied else pytest.raises(LogError, match="up to version 1, whose commit is gone"):
+        same_table.compare()
+
+
 # --- what a listing shows --------------------------------------------------------------------------------------------
 
 

@@ -102,11 +102,15 @@ class SameTable:
         self._seen = (version, head)
 
     def _is_replaced(self, seen: Entry | None, head: Entry | None) -> bool:
-        """Whether the file holds another commit; a missing one may be cleaned up."""
-        if seen is None or head is None or seen.name != head.name:
+        """Whether the file holds another commit than was read; a missing one may be cleaned up.
+
+        `seen` is None where the file was gone when its commit had been read, or is not known.
+        """
+        if head is None or (seen is not None and seen.name != head.name):
             return False
         before, read_again = self._read
-        return seen.size_bytes != head.size_bytes or (before is not None and read_again(self._seen[0]) != before)
+        is_resized = seen is not None and seen.size_bytes != head.size_bytes
+        return is_resized or (before is not None and read_again(self._seen[0]) != before)
 
     def _first_bytes(self, version: Version) -> object:
         log = self._begun.log
