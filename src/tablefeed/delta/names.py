@@ -41,6 +41,9 @@ TXN_ID = "txnId"
 BAD_RECORDS = "badRecords"
 """Ours, in commitInfo: the files of the rows that were taken out of a batch (feed/commit/bad_rows.py)."""
 
+COPIED_FROM = "tablefeed.replicate"
+"""Ours, in commitInfo: the version of another table that the commit copies (feed/replication/origin.py)."""
+
 # "Change Data Files", "Reader Requirements for AddCDCFile"
 CHANGE_TYPE = "_change_type"
 CHANGES_DIR = "_change_data"

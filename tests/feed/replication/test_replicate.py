@@ -18,8 +18,11 @@ from support.logs import Action, a_log, add, col, info, meta, metadata, protocol
 from support.maintained import delete_rows, rows_of
 from support.object_stores import serve_another_s3
 from tablefeed import errors
+from tablefeed.feed.snapshot.delta_log import DeltaSnapshot
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.upkeep.background import wait_until_done
+from tablefeed.feed.upkeep.checksums import put_checksums_from
+from tablefeed.feed.upkeep.delta_checkpoint import write_checkpoint
 from tablefeed.model.actions import Version
 from tablefeed.model.outcome import Replicated
 from tablefeed.store import open_store
@@ -173,6 +176,22 @@ def test_row_ids_and_what_is_not_of_rows_stay_as_they_are(source: Path, target: 
             "delta.rowTracking": mark,
             "mine": theirs,
         }
+
+
+def test_no_checksum_counts_a_live_file_twice_that_a_copied_commit_adds_again(source: Path, target: Path) -> None:
+    source.mkdir()
+    (source / "f.parquet").write_bytes(b"0123456789")
+    features = {"writerFeatures": ["rowTracking", "domainMetadata"]}
+    a_commit(source, 0, protocol(1, 7, **features), metadata(), add("f.parquet", stats='{"numRecords":3}'))
+    ids: Action = {"baseRowId": 0, "defaultRowCommitVersion": 0}
+    a_commit(source, 1, add("f.parquet", data_change=False, stats='{"numRecords":3}', **ids), info())
+
+    tablefeed.replicate(source, target, starting_version=0)
+    first = open_log(str(target)).load(Version(0))
+    assert isinstance(first, DeltaSnapshot)
+    put_checksums_from(first, write_checkpoint(first))
+
+    assert [path.name for path in (target / "_delta_log").glob("*.crc")] == ["00000000000000000000.crc"]
 
 
 # --- what is the copy's own ------------------------------------------------------------------------------------------

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 import orjson
 
-from tablefeed.delta.names import COLUMN_MAPPING_MODE
+from tablefeed.delta.names import COLUMN_MAPPING_MODE, COPIED_FROM
 from tablefeed.errors import ConflictError, DataFileError, LogError
 from tablefeed.feed.api.append import append
 from tablefeed.feed.api.appends import appends
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.replication.comparison import shape_of
 from tablefeed.feed.replication.origin import (
-    INFO,
     Origin,
     check_same_source,
     check_unchanged,
@@ -102,7 +101,7 @@ class RowReplication:
             overwrite_schema=replaces,
             app_id=self.app_id,
             txn_version=version,
-            user_metadata=orjson.dumps({INFO: info}).decode(),
+            user_metadata=orjson.dumps({COPIED_FROM: info}).decode(),
             storage_options=self.target.storage_options,
         )
         return isinstance(done, Committed)

@@ -22,9 +22,6 @@ from tablefeed.model.actions import CdcFile, Commit, Version
 
 _T = TypeVar("_T")
 
-INFO = "tablefeed.replicate"
-"""The field of commitInfo."""
-
 AGAIN = "Call again with resync=True to copy the newest version as one commit."
 
 
@@ -106,7 +103,7 @@ def _origin(commit: Commit, app_id: str, *, by_rows: bool) -> tuple[Origin, int]
     """Gives the origin that a commit names, and the version of the target from which it was made."""
     info = commit.info or {}
     try:
-        found = orjson.loads(str(info.get("userMetadata")))[INFO] if by_rows else info.get(INFO)
+        found = (orjson.loads(str(info.get("userMetadata"))) if by_rows else info)[names.COPIED_FROM]
     except (ValueError, LookupError, TypeError):
         return None
     recorded = next((txn.txn_version for txn in commit.txns if txn.app_id == app_id), None)

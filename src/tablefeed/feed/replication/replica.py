@@ -27,7 +27,6 @@ from tablefeed.feed.replication.actions import (
 )
 from tablefeed.feed.replication.copies import Copies, CopyFiles
 from tablefeed.feed.replication.origin import (
-    INFO,
     Origin,
     check_same_source,
     check_unchanged,
@@ -140,7 +139,7 @@ class Replication:
             "readVersion": base.version,
             "engineInfo": ENGINE,
             names.TXN_ID: str(uuid.uuid4()),
-            INFO: origin.as_info(),
+            names.COPIED_FROM: origin.as_info(),
         }
         entry = Commit(
             version=version,

@@ -20,7 +20,7 @@ from tablefeed.feed.commit.entry import ENGINE, next_commit_time, next_version, 
 from tablefeed.feed.commit.transaction import Put
 from tablefeed.feed.replication.actions import is_copied, keeps_times, names_of, own_metadata, state_names
 from tablefeed.feed.replication.copies import Copies
-from tablefeed.feed.replication.origin import INFO, Origin
+from tablefeed.feed.replication.origin import Origin
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
 from tablefeed.feed.write.kept_lines import KeptLines, content_of
 from tablefeed.model.actions import Commit, DomainMetadata, Txn
@@ -75,7 +75,7 @@ def snapshot_put(
         metadata=own_metadata(source.metadata, base, table_id=table_id, version=version, commit_time_ms=time_ms),
         protocol=source.protocol,
         domains=domains,
-        info={**info, INFO: origin.as_info()},
+        info={**info, names.COPIED_FROM: origin.as_info()},
         committed_at_ms=None,
     )
     data = content_of(entry, lines)

@@ -32,8 +32,8 @@ def put_checksum(snapshot: Snapshot, commit: Commit, also_removed: FileCounts | 
 def put_checksums_from(snapshot: DeltaSnapshot, counts: FileCounts) -> None:
     """Puts the checksum of the snapshot's version, whose files have the `counts`, and of each later version in turn.
 
-    It ends at a version that has a checksum already, and at a commit that is not ours: another writer may add a file
-    that is live already. Raises LogError and StoreError.
+    It ends at a version that has a checksum already, and at a commit that may add a file that is live already. Raises
+    LogError and StoreError.
     """
     log, facts, version = snapshot.log, snapshot.facts, snapshot.version
     commit = log.commit_facts(version)
@@ -41,7 +41,7 @@ def put_checksums_from(snapshot: DeltaSnapshot, counts: FileCounts) -> None:
         return
     _write(snapshot, counts, commit, facts)
     known: FileCounts | None = read_checksum(log, version, table_id=snapshot.metadata.table_id)
-    while known is not None and (commit := log.commit(Version(version + 1))) is not None and is_ours(commit):
+    while known is not None and (commit := log.commit(Version(version + 1))) is not None and adds_new_files(commit):
         version, facts = commit.version, fold(facts, [commit])
         if read_checksum(log, version, table_id=snapshot.metadata.table_id) is not None:
             return  # the writer of this one continues from it
@@ -71,10 +71,14 @@ def read_checksum(log: TableLog, version: int, *, table_id: str) -> FileCounts |
     return read_counts(data, table_id=table_id)
 
 
-def is_ours(commit: Commit) -> bool:
-    """Whether this package wrote `commit`. If so, none of the files that it adds was live before."""
-    engine = (commit.info or {}).get("engineInfo")
-    return isinstance(engine, str) and engine.startswith("tablefeed/")
+def adds_new_files(commit: Commit) -> bool:
+    """Whether none of the files that `commit` adds was live before: this package wrote it, not as a copy of a commit.
+
+    Other writers may add a live file again, such as to give its rows ids.
+    """
+    info = commit.info or {}
+    engine = info.get("engineInfo")
+    return isinstance(engine, str) and engine.startswith("tablefeed/") and names.COPIED_FROM not in info
 
 
 def _write(snapshot: Snapshot, counts: FileCounts, commit: Commit, facts: Facts) -> bool:
