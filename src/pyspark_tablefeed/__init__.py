@@ -67,7 +67,7 @@ class DefaultSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - Spark's signature
         """A batch append or overwrite, or with `keys` a batch of change events."""
         if "keys" in self.options:
-            from tablefeed.spark.keyed_sink import BatchOfChangesWriter
+            from tablefeed.spark.changes.keyed_sink import BatchOfChangesWriter
 
             return BatchOfChangesWriter(self.options, schema, overwrite=overwrite)
         from tablefeed.spark.sink import BatchWriter
@@ -81,7 +81,7 @@ class DefaultSource(DataSource):
     ) -> DataSourceStreamArrowWriter:
         """A streaming append, or with `keys` a stream of change events, one commit a batch."""
         if "keys" in self.options:
-            from tablefeed.spark.keyed_sink import StreamOfChangesWriter
+            from tablefeed.spark.changes.keyed_sink import StreamOfChangesWriter
 
             return StreamOfChangesWriter(self.options, schema, overwrite=overwrite)
         from tablefeed.spark.sink import StreamWriter

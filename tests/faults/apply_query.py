@@ -22,7 +22,7 @@ from tablefeed.feed.rows.asking import Asking
 from tablefeed.feed.rows.folding import Folding
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Txn
-from tablefeed.spark.applying import _Task, _Work
+from tablefeed.spark.changes.applying import _Task, _Work
 from tablefeed.spark.sink import BATCH_ID
 
 if TYPE_CHECKING:

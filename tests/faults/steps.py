@@ -35,7 +35,7 @@ from tablefeed.feed.write import kept_lines
 from tablefeed.indextables.log.version_file import Writer
 from tablefeed.log.conflicts import WriteKind
 from tablefeed.model.actions import Txn
-from tablefeed.spark.keyed_sink import StreamOfChangesWriter
+from tablefeed.spark.changes.keyed_sink import StreamOfChangesWriter
 from tablefeed.spark.replicating import _Task
 
 Step = Callable[[Path], object]

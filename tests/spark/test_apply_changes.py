@@ -108,6 +108,34 @@ def test_keys_that_become_equal_in_the_type_of_the_table_are_one_key_in_any_numb
     assert rows(target) == [(7, "8", 8)]
 
 
+def test_texts_are_divided_as_the_instants_that_they_are_in_the_zone_that_is_given(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target = str(tmp_path / "target")
+    columns = {"id": pa.timestamp("us", "UTC"), "v": pa.string(), "ts": pa.int64()}
+    tablefeed.create(target, pa.schema(list(columns.items())), properties=NEEDED)
+    skipped = ["2024-03-31 01:30:00+00:00", "2024-03-31 02:30:00", "2024-03-31 03:30:00", "2024-03-31 03:30"]
+    texts = [(text, str(at), at, "u") for at, text in enumerate(skipped)]
+    given = spark.createDataFrame(texts, "id string, v string, ts long, op string")
+    tablefeed.spark.apply_changes(given, target, **ARGUMENTS, time_zone="Europe/Berlin", tasks=5)
+    assert rows(target) == [(datetime(2024, 3, 31, 1, 30, tzinfo=UTC), "3", 3)]
+
+
+def test_what_is_a_truncate_in_the_zone_that_is_given_takes_the_rows_of_all_tasks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target = str(tmp_path / "target")
+    columns = {"id": pa.int64(), "ts": pa.timestamp("us", "UTC")}
+    tablefeed.create(target, pa.schema(list(columns.items())), properties=NEEDED)
+    at = [(number, datetime(2024, 6, 1, 12 + number, tzinfo=UTC)) for number in range(12)]
+    given = spark.createDataFrame(at, "id long, ts timestamp")
+    midnight = "date_format(ts, 'yyyy-MM-dd HH:mm') = '2024-06-02 00:00'"
+    arguments: dict[str, Any] = {"keys": "id", "sequence_by": "ts", "apply_as_truncates": midnight}
+    tablefeed.spark.apply_changes(given, target, **arguments, time_zone="Europe/Berlin", tasks=5)
+    assert rows(target) == [(11, datetime(2024, 6, 1, 23, tzinfo=UTC))]
+    assert not unnamed_files(target)
+
+
 def test_a_truncate_takes_rows_whatever_task_their_key_would_be_in(spark: SparkSession, tmp_path: Path) -> None:
     target = a_target(tmp_path)
     apply(target, *((number, "a", 1 + number % 2 * 8, "u") for number in range(10)))
@@ -313,6 +341,26 @@ def test_snapshots_are_applied_in_their_order_by_several_tasks(session: SparkSes
     now = sorted((row["id"], row["v"]) for row in found if row["__END_AT"] is None)
     assert (done, now) == (Committed(version=Version(2)), second)
     assert sorted(row["id"] for row in found if row["__END_AT"] == 20) == [0, 1, 2, 3, 5, 7]
+
+
+@pytest.mark.parametrize(
+    ("key", "first", "second", "left"),
+    [
+        (pa.int64(), "9007199254740993L", "5D", 5),
+        (pa.string(), "'x'", "7L", "7"),
+        (pa.timestamp("us", "UTC"), "'2024-06-01 02:00'", "date'2024-06-01'", datetime(2024, 5, 31, 22, tzinfo=UTC)),
+    ],
+)
+def test_a_key_of_a_snapshot_and_one_that_it_lacks_are_never_cast_to_a_type_between_them(
+    spark: SparkSession, tmp_path: Path, key: pa.DataType, first: str, second: str, left: object
+) -> None:
+    target = str(tmp_path / "target")
+    tablefeed.create(target, pa.schema([("id", key), ("v", pa.int32())]), properties=NEEDED)
+    for version, given in enumerate([first, second]):
+        snapshot = (spark.sql(f"SELECT {given} AS ID, {version} AS v"), version)
+        arguments: dict[str, Any] = {"keys": "id", "time_zone": "Europe/Berlin", "tasks": 3}
+        tablefeed.spark.apply_changes_from_snapshot(snapshot, target, **arguments)
+    assert rows(target) == [(left, 1)]
 
 
 def test_columns_may_have_a_backtick_and_a_dot_in_their_names(session: SparkSession, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import tablefeed
 from tablefeed.errors import InvalidEventsError, SchemaMismatchError
 from tablefeed.feed.rows.asking import asking
 from tablefeed.model.actions import Version
-from tablefeed.spark.applying import _Task, _Work
+from tablefeed.spark.changes.applying import _Task, _Work
 
 
 def _work(url: str) -> _Work:
@@ -46,7 +46,7 @@ class _Changes(DataFrame):
         return self._columns
 
 
-@pytest.mark.parametrize("name", ["__order", "__IS_GONE"])
+@pytest.mark.parametrize("name", ["__order", "__IS_GONE", "__key_0"])
 def test_rows_with_a_column_that_is_added_on_the_way_are_refused(tmp_path: Path, name: str) -> None:
     work = _work(str(tmp_path / "target"))
     rows = _Changes(StructType().add("id", "long").add("ts", "long").add(name, "boolean"))

@@ -17,7 +17,7 @@ from pyspark_tablefeed import DefaultSource
 from tablefeed.errors import TablefeedError
 from tablefeed.feed.rows.asking import asking
 from tablefeed.spark import release
-from tablefeed.spark.applying import _Work
+from tablefeed.spark.changes.applying import _Work
 from tablefeed.spark.written import Written
 
 SCHEMA = StructType([StructField("id", LongType())])

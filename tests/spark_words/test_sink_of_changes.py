@@ -30,7 +30,7 @@ from tablefeed.errors import (
 )
 from tablefeed.feed.rows.divided import EVENTS_DIR, Sizes
 from tablefeed.model.actions import Txn
-from tablefeed.spark.keyed_sink import BatchOfChangesWriter, EventsSetAside, StreamOfChangesWriter
+from tablefeed.spark.changes.keyed_sink import BatchOfChangesWriter, EventsSetAside, StreamOfChangesWriter
 from tablefeed.spark.options import parse_options
 
 EVENTS = StructType().add("id", LongType()).add("v", StringType()).add("ts", LongType()).add("op", StringType())

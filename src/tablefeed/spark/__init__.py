@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tablefeed.spark.applying import apply_changes, apply_changes_from_snapshot
+    from tablefeed.spark.changes.applying import apply_changes, apply_changes_from_snapshot
     from tablefeed.spark.explaining import explain
     from tablefeed.spark.replicating import replicate
     from tablefeed.spark.table_history import history
@@ -28,8 +28,8 @@ __all__ = [
 _HOMES = {
     "MetricsListener": "watching.metrics_listener",
     "OpenLineageListener": "watching.openlineage_listener",
-    "apply_changes": "applying",
-    "apply_changes_from_snapshot": "applying",
+    "apply_changes": "changes.applying",
+    "apply_changes_from_snapshot": "changes.applying",
     "explain": "explaining",
     "history": "table_history",
     "replicate": "replicating",

@@ -37,11 +37,12 @@ from tablefeed.feed.snapshot.known_state import newest_state
 from tablefeed.feed.stream.query_id import query_id
 from tablefeed.feed.upkeep.after_commit import now_ms
 from tablefeed.feed.upkeep.background import waited_for
-from tablefeed.feed.write.orphans import deleted_on_error
+from tablefeed.feed.write.orphans import delete_orphans, deleted_on_error
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.model.actions import Metadata, Protocol, Txn, Version
 from tablefeed.model.outcome import Committed
 from tablefeed.model.schema import Struct
+from tablefeed.spark.changes.dividing import divided, own_keys, with_deletes, with_their_keys
 from tablefeed.spark.char import changes_schema
 from tablefeed.spark.options import STORAGE_PREFIX
 from tablefeed.spark.release import RELEASE, Release
@@ -49,7 +50,7 @@ from tablefeed.spark.sink import QUERY_ID
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -190,7 +191,7 @@ class _Work:
     def apply_snapshot(self, rows: DataFrame, at: pa.Scalar) -> Committed | AlreadyApplied:
         """Applies a snapshot, with its version."""
         _check_frame(rows, "snapshots")
-        refuse_own_columns(_arrow_schema(rows))
+        refuse_own_columns(_arrow_schema(rows), AT, IS_GONE, *own_keys(self.asked.keys))
         return replace(self, asked=replace(self.asked, snapshot_at=at)).apply(rows, None)
 
     def check(self, changes: DataFrame) -> None:
@@ -228,26 +229,24 @@ class _Work:
         context = _context(changes)
         tasks = self.tasks or (_CONNECT_TASKS if context is None else int(context.defaultParallelism))
         changes, work = self._with_keys(changes, target.snapshot.schema)
-        truncates = work.asked.apply_as_truncates
-        if truncates is not None and not changes.where(truncates).isEmpty():
-            tasks = 1  # a truncate removes rows of any key
         # Texts and no functions of pyspark.sql: a process may have a session of each kind, classic and Connect.
         rows = changes.selectExpr("*", f"monotonically_increasing_id() AS {_ORDER}")
-        # PySpark's mapInArrow looks columns up by name, where a dot or a backtick in a name means something else.
-        divided = rows.repartition(tasks, *_divided_by(rows, how)).toDF(*map(str, range(len(rows.columns))))
         snapshot, version = target.snapshot, target.snapshot.version
         after = None if target.before is snapshot else (snapshot.metadata, snapshot.protocol)
         # The executors have other working directories, and the catalog may give another table for the name by then.
         work = replace(work, location=snapshot.log.location, storage_options=snapshot.log.storage_options)
         task = _Task(work=work, columns=tuple(rows.columns), version=version, after=after, now_ms=now_ms())
-        found = divided.mapInArrow(task, "part binary").toArrow()
-        # Our own tasks pickled these parts in this query.
-        parts = [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
+        found = _run(rows, how, task, tasks)
+        if work.asked.apply_as_truncates is not None and len(found) > 1 and not all(map(_is_of_keys, found)):
+            # A truncate removes rows of any key, and events that only another task may have found wrong.
+            parts = [part for part in found if isinstance(part, Part)]
+            delete_orphans(snapshot.log.store, (path for part in parts for path in part.paths))
+            found = _run(rows, how, task, tasks=1)
+        parts = [part for part in found if isinstance(part, Part)]
         with deleted_on_error(snapshot.log.store) as written:
-            for part in sorted(parts, key=lambda part: isinstance(part, TablefeedError)):
-                if isinstance(part, TablefeedError):
-                    raise part
-                written += part.paths
+            written += (path for part in parts for path in part.paths)
+            for error in (part for part in found if isinstance(part, TablefeedError)):
+                raise error
         return parts
 
     def _with_deletes(self, changes: DataFrame, how: Folding, snapshot: Snapshot) -> DataFrame:
@@ -259,10 +258,7 @@ class _Work:
             changes.sparkSession.read.format("tablefeed").option("versionAsOf", snapshot.version).options(**storage)
         )
         known = reader.load(snapshot.log.location).where("true" if how.scd_type == 1 else f"{END_AT} IS NULL")
-        spelled = _spelled(changes)
-        keys = (f"{_quoted(name)} AS {_quoted(spelled[name.lower()])}" for name in how.keys)
-        deletes = known.selectExpr(*keys, f"true AS {IS_GONE}")
-        return changes.selectExpr("*", f"false AS {IS_GONE}").unionByName(deletes, allowMissingColumns=True)
+        return with_deletes(changes, known, how)
 
     def _with_keys(self, changes: DataFrame, schema: Struct) -> tuple[DataFrame, _Work]:
         """Gives the changes with their keys as columns, and the work for these. Spark's tasks open the envelopes."""
@@ -294,7 +290,11 @@ class _Work:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         with naming(self.location):
-            batch = batch_of(events, self.asked, snapshot.schema, snapshot.metadata.partition_columns)
+            given = [
+                batch_of(each, self.asked, snapshot.schema, snapshot.metadata.partition_columns)
+                for each in with_their_keys(events, self.asked.keys)
+            ]
+            batch = replace(given[0], events=pa.concat_tables(each.events for each in given))
             target = TargetRows(snapshot, before, zone=self.asked.time_zone)
             return applied_part(target, batch, task=task, now_ms=task_of.now_ms)
 
@@ -337,22 +337,18 @@ class _Task:
             yield pa.record_batch({"part": pa.array([pickle.dumps(part)], pa.binary())})
 
 
-def _divided_by(rows: DataFrame, how: Folding) -> list[Column]:
-    """Gives the keys in the types of the table: keys that are equal there, such as '7' and '07', need one task."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    fields = from_arrow_schema(how.schema, prefer_timestamp_ntz=True)
-    spelled = _spelled(rows)
-    return [rows[_quoted(spelled[name.lower()])].try_cast(fields[name].dataType) for name in how.keys]
-
-
-def _spelled(rows: DataFrame) -> dict[str, str]:
-    """The names of columns, as Spark must be given them, by their lower case: a session may distinguish case."""
-    return {name.lower(): name for name in rows.columns}
+def _run(rows: DataFrame, how: Folding, task: _Task, tasks: int) -> list[Part | TablefeedError]:
+    """Divides the events among the tasks, and gives what these report."""
+    # PySpark's mapInArrow looks columns up by name, where a dot or a backtick in a name means something else.
+    numbered = divided(rows, how, tasks).toDF(*map(str, range(len(rows.columns))))
+    found = numbered.mapInArrow(task, "part binary").toArrow()
+    # Our own tasks pickled these parts in this query.
+    return [pickle.loads(part) for part in found["part"].to_pylist()]  # noqa: S301
 
 
-def _quoted(name: str) -> str:
-    return "`{}`".format(name.replace("`", "``"))
+def _is_of_keys(part: Part | TablefeedError) -> bool:
+    """Whether a task changed rows of its own keys only."""
+    return isinstance(part, Part) and part.within is not None
 
 
 def _arrow_schema(changes: DataFrame) -> pa.Schema:
