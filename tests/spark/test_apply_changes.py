@@ -114,8 +114,8 @@ def test_texts_are_divided_as_the_instants_that_they_are_in_the_zone_that_is_giv
     target = str(tmp_path / "target")
     columns = {"id": pa.timestamp("us", "UTC"), "v": pa.string(), "ts": pa.int64()}
     tablefeed.create(target, pa.schema(list(columns.items())), properties=NEEDED)
-    skipped = ["2024-03-31 01:30:00+00:00", "2024-03-31 02:30:00", "2024-03-31 03:30:00", "2024-03-31 03:30"]
-    texts = [(text, str(at), at, "u") for at, text in enumerate(skipped)]
+    alike = ["2024-03-31 01:30:00Z", "2024-03-31 03:30:00", "2024-03-30 20:30:00-05:00", "2024-03-31 03:30"]
+    texts = [(text, str(at), at, "u") for at, text in enumerate(alike)]
     given = spark.createDataFrame(texts, "id string, v string, ts long, op string")
     tablefeed.spark.apply_changes(given, target, **ARGUMENTS, time_zone="Europe/Berlin", tasks=5)
     assert rows(target) == [(datetime(2024, 3, 31, 1, 30, tzinfo=UTC), "3", 3)]

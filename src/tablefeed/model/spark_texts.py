@@ -48,6 +48,7 @@ _TIME = (
     r"(?:\.(?P<fraction>[0-9]*))?(?P<zone>[^0-9.].*)?)?)?)?"
 )
 _TIMESTAMP = re.compile(_DAY % (6, _TIME), re.ASCII | re.DOTALL)
+_BELOW_A_MICROSECOND = re.compile(r"\.[0-9]{6}0*[1-9]", re.ASCII)
 _TIME_ALONE = re.compile(r"(?:T[0-9]{1,2}|[0-9]{1,2}:).*", re.ASCII | re.DOTALL)
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})(?::(\d{1,2}(?!:)|\d{2}(?=:))(?::(\d{2}))?)?|(\d{2})(\d{2})(\d{2})?)", re.ASCII
@@ -188,6 +189,20 @@ def names_zone(text: str) -> bool:
         return read_moment(text)[1] is not None
     except ValueError:
         return False
+
+
+def keeps_moment(text: str, zone: tzinfo | None) -> bool:
+    """Whether the timestamp that is read from `text` has all that the text says.
+
+    It has no digit below a microsecond, and no time that the clock of its zone skips. With `zone` None it keeps no
+    zone, so the text may name none but UTC.
+    """
+    local_us, own = read_moment(text)
+    if _BELOW_A_MICROSECOND.search(text):
+        return False
+    if zone is None:
+        return own in (None, UTC)
+    return to_local(to_utc(local_us, own or zone), own or zone) == local_us
 
 
 def read_zone(text: str) -> tzinfo:

@@ -748,6 +748,10 @@ def test_an_event_with_an_empty_text_in_a_partition_column_is_applied_once(tmp_p
         (pa.date32(), pa.large_string(), "2024-1-1 00:00:00", "2024-01-01T12:00:00"),
         (pa.int64(), pa.dictionary(pa.int8(), pa.float64()), 1.0, 1.7),
         (pa.decimal128(38, 0), pa.string(), "9" * 38, "1.5"),
+        (pa.timestamp("us"), pa.string(), "2024-01-01 00:00:00.1234560", "2024-01-01 00:00:00.1234567"),
+        (pa.timestamp("us"), pa.string(), "2024-01-01 00:00:00Z", "2024-01-01 00:00:00+02:00"),
+        (pa.timestamp("us", "UTC"), pa.string(), "2024-03-31 04:30:00+03:00", "2024-03-31 02:30"),
+        (pa.timestamp("us", "UTC"), pa.large_string(), "2024-10-27 02:30", "2024-10-27 02:30:00.0000001"),
     ],
     ids=str,
 )
@@ -762,9 +766,10 @@ def test_a_key_that_the_table_would_round_is_refused(
     def keyed(*ids: object) -> pa.Table:
         return pa.table({"id": pa.array(ids, given), "v": ["a"] * len(ids), "ts": [1] * len(ids)})
 
-    tablefeed.apply_changes(url, keyed(exact), keys="id", sequence_by="ts")
+    arguments: dict[str, Any] = {"keys": "id", "sequence_by": "ts", "time_zone": "Europe/Berlin"}
+    tablefeed.apply_changes(url, keyed(exact), **arguments)
     with pytest.raises(SchemaMismatchError, match=r"key column id of .* cannot hold the key .* it would become"):
-        tablefeed.apply_changes(url, keyed(exact, rounded), keys="id", sequence_by="ts")
+        tablefeed.apply_changes(url, keyed(exact, rounded), **arguments)
 
     assert tablefeed.open_table(url).version == 1
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.assignment import Assignment
-from tablefeed.data.casts import cast
+from tablefeed.data.casts import INVALID_INPUT, by_value, cast
 from tablefeed.data.partition import empty_is_null
 from tablefeed.data.retype import is_text
 from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
@@ -27,6 +27,7 @@ from tablefeed.feed.write.table_change import changed_table
 from tablefeed.feed.write.target_rows import TargetRows
 from tablefeed.feed.write.write_rules import WriteRules
 from tablefeed.model.schema import DataType, Field, Primitive, Struct, describe, widens
+from tablefeed.model.spark_texts import keeps_moment
 
 
 def batch_of(changes: pa.Table, asked: Asking, target: Struct, partition_columns: Sequence[str]) -> Batch:
@@ -76,6 +77,11 @@ def _refuse_rounded(name: str, given: pa.ChunkedArray, kept: pa.ChunkedArray, zo
         wide = pa.timestamp("us") if pa.types.is_date(kept.type) else pa.decimal256(76, 38)
         convert = cast(given.type, wide, zone=None)
         exact, back = pa.chunked_array(map(convert, given.chunks), wide), kept.cast(wide)
+    elif is_text(given.type) and pa.types.is_timestamp(kept.type):
+        of = zone if _is_instant(kept.type) else None
+        keeps = by_value(given.type, pa.bool_(), lambda text: keeps_moment(text, of), INVALID_INPUT)
+        whole = pa.chunked_array(map(keeps, given.chunks), pa.bool_())
+        exact, back = kept, pc.if_else(whole, kept, pa.scalar(None, kept.type))
     elif _is_instant(given.type) != _is_instant(kept.type) and pa.types.is_temporal(given.type):
         plain = given.type if pa.types.is_date(given.type) else pa.timestamp("us", tz=given.type.tz)
         convert = cast(kept.type, plain, zone)
