@@ -13,7 +13,13 @@ import pytest
 import tablefeed
 from feed.rows.test_apply_changes import FED, INTERVAL, NEEDED, VECTORS, rows, state_files
 from tablefeed import Committed
-from tablefeed.errors import IllegalOptionError, InvalidEventsError, SchemaMismatchError, TablefeedError
+from tablefeed.errors import (
+    IllegalOptionError,
+    InvalidEventsError,
+    InvalidRowsError,
+    SchemaMismatchError,
+    TablefeedError,
+)
 
 COLUMNS = {"id": pa.int64(), "v": pa.string(), "w": pa.string()}
 
@@ -68,6 +74,15 @@ def test_an_empty_snapshot_deletes_all_rows(tmp_path: Path) -> None:
     put(url, 1, (1, "a", ""))
     put(url, 2)
     assert rows(url) == []
+
+
+def test_rows_of_the_table_without_a_key_are_named_and_no_row_of_the_snapshot_is(tmp_path: Path) -> None:
+    url = a_target(tmp_path)
+    tablefeed.append(url, pa.table({"id": pa.array([None, 1], pa.int64()), "v": ["a", "b"]}))
+    with pytest.raises(
+        InvalidRowsError, match=r"it has 1 rows with null or NaN in the key column id.*Delete these rows"
+    ):
+        put(url, 1, (1, "c", ""))
 
 
 def test_28_the_history_of_a_row_begins_and_ends_with_the_versions_of_snapshots(tmp_path: Path) -> None:

@@ -41,6 +41,12 @@ def check_batch(events: pa.Table, known: Known, how: Folding) -> None:
     for name in how.keys:
         missing = pc.and_not(_is_missing(events[name]), truncates)
         if (at := first(missing)) is not None:
+            if how.snapshot_at is not None and events[KIND][at].as_py() == Kind.DELETE:  # a row of the table
+                raise InvalidRowsError(
+                    f"{TABLE} cannot take this snapshot: it has {how_many(missing)} rows with null or NaN in the key "
+                    f"column {name}, which no row of a snapshot can replace. Delete these rows, or name other keys.",
+                    url=TABLE,
+                )
             sequence = _text(events[SEQUENCE][at])
             raise _refused(
                 f"{how_many(missing)} events have null or NaN in the key column {name}, the first at sequence "
