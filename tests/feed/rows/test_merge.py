@@ -219,10 +219,14 @@ def test_a_null_key_matches_no_row_and_hides_none(tmp_path: Path) -> None:
         (pa.float32(), "0.1", pa.array([0.1])),
         (pa.date32(), "2024-01-01", pa.array(["2024-01-01 12:00:00"]).cast(pa.timestamp("us"))),
         (pa.int32(), "1", pa.array(["1.25"]).cast(pa.decimal128(10, 2))),
+        (pa.int16(), "4464", pa.array([70_000])),
+        (pa.int32(), "-1", pa.array(["4294967295"]).cast(pa.decimal128(10, 0))),
+        (pa.decimal128(3, 1), "1.0", pa.array([1000])),
+        (pa.float32(), "inf", pa.array([1e300])),
     ],
-    ids=["decimals", "floats", "dates", "integers"],
+    ids=["decimals", "floats", "dates", "integers", "short", "int", "digits", "infinity"],
 )
-def test_a_key_that_the_type_of_the_table_rounds_matches_no_row(
+def test_a_key_that_the_type_of_the_table_does_not_hold_matches_no_row(
     tmp_path: Path, kind: pa.DataType, stored: str, given: pa.Array
 ) -> None:
     url = str(tmp_path / "table")

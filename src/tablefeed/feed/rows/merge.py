@@ -15,7 +15,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.data.assignment import Assignment
+from tablefeed.data.assignment import Assignment, Policy
 from tablefeed.data.retype import in_form
 from tablefeed.data.sql import Asked
 from tablefeed.delta.commit_info import TableChange
@@ -172,7 +172,7 @@ class _Merge:
         rows = pa.table([self._rows[theirs.name] for theirs, _ in pairs], schema=to_arrow(brought))
         check_texts(table, "on")
         check_keys(rows.schema, kinds)
-        keys = aligned(rows.to_batches(), alignment, kinds, Assignment())
+        keys = aligned(rows.to_batches(), alignment, kinds, Assignment(policy=Policy.LEGACY))
         return only_equal(pa.Table.from_batches(keys, kinds), rows)
 
     def _pairs(self, keys: pa.Table) -> tuple[pa.Array, pa.Array]:
