@@ -149,8 +149,10 @@ BEFORE = (
     ("append", "append"),
     ("append", "append", "append", "checkpoint"),
     ("append", "append", "append", "jump"),
+    ("stream", "append"),
+    ("append", "stream", "append"),
 )
-"""What was done before, each by another writer than the last."""
+"""What was done before, each append by another writer than the last; without the stream where there is none."""
 
 DISTURBED = ("append", "append", "stream", "checkpoint", "upkeep", "cleanup", "optimize", "vacuum")
 
@@ -201,7 +203,7 @@ def schedule_disturbed(seed: int) -> Schedule:
                 return Step(who=f"keeper {1 if strikes else 2}", does=f"{does} {table}", strikes=strikes)
         return Step(who="operator", does=f"{does} {table}")
 
-    before = [step(does) for does in chance.choice(BEFORE)]
+    before = [step(does) for does in chance.choice(BEFORE) if does != "stream" or tables == STREAMED]
     before.insert(chance.randint(0, len(before)), step("copy"))
     disturbed = chance.choice([each for each in DISTURBED if each != "stream" or tables == STREAMED])
     events = chance.choices([*EVENTS], [*EVENTS.values()])[0]

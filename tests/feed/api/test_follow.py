@@ -22,6 +22,7 @@ from support.logs import a_table as a_table_in
 from tablefeed import errors
 from tablefeed.feed.api.follow import LOOKS_BEFORE_LISTING, SLOWEST_POLL_FACTOR, _commits, version_before
 from tablefeed.model.actions import Commit, Version
+from tablefeed.store import Entry
 from tablefeed.store.memory import MemoryStore
 
 
@@ -284,14 +285,28 @@ def test_a_table_made_again_just_before_a_commit_is_read_is_not_followed() -> No
     class MadeAgain(FaultyStore):
         """Another table takes the place of this one when version 2 is asked for."""
 
-        def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
+        def stat(self, name: str) -> Entry | None:
             if name == commit_path(2):
                 a_log(inner, v0=[protocol(), metadata(table_id="other")], v1=[add("a")], v2=[add("of another table")])
-            return super().read(name, start=start, end=end)
+            return super().stat(name)
 
     commits = _commits(replace(begun, log=log_of(MadeAgain(inner))), Version(2), 1.0)
 
     with pytest.raises(errors.OffsetError, match="is now the table with id other"):
+        next(commits)
+
+
+def test_a_table_whose_commit_was_replaced_right_after_it_was_read_is_not_followed_further() -> None:
+    times = iter(range(1000))
+    inner = MemoryStore("orders", now_ms=lambda: next(times))
+    a_log(inner, v0=[protocol(), metadata()], v1=[add("a")])
+    replacing = Fault(operation="read", name=commit_path(2), when="after", hook=lambda: put(inner, 2, [add("z")]))
+    commits = _commits(log_of(FaultyStore(inner, faults=[replacing])).load(), Version(2), 1.0)
+    put(inner, 2, [add("b")])
+    assert next(commits).version == 2
+    put(inner, 3, [add("c")])
+
+    with pytest.raises(errors.LogError, match="up to version 2, whose commit is gone or was replaced"):
         next(commits)
 
 

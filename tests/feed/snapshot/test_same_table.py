@@ -89,6 +89,24 @@ def test_a_commit_in_the_place_of_one_that_went_while_it_was_read_is_noticed_and
         same_table.compare()
 
 
+@pytest.mark.parametrize("knows_file", [False, True], ids=["read again", "its file was found first"])
+@pytest.mark.parametrize("copied", [False, True], ids=["replaced", "copied"])
+def test_a_commit_that_is_replaced_right_after_it_was_read_is_noticed_and_a_copy_of_that_is_none(
+    *, copied: bool, knows_file: bool
+) -> None:
+    store = a_store()
+    log = a_log(store, v0=[protocol(), metadata()])
+    same_table = SameTable(log.load(), remedy="")
+    put(store, 1, [add("a")])
+    found, read = log.head(Version(1)), log.commit(Version(1))
+
+    put(store, 1, [add("a" if copied else "z")])
+
+    with nullcontext() if copied else pytest.raises(LogError, match="up to version 1, whose commit is gone"):
+        same_table.compare_after_reading(Version(1), read, found=found if knows_file else None)
+        same_table.compare()
+
+
 # --- what a listing shows --------------------------------------------------------------------------------------------
 
 
@@ -137,6 +155,20 @@ def test_a_stream_that_waits_notices_within_a_minute_that_its_table_was_deleted(
     assert source.latest(end, Limits()) == end
     clock.now_s += GAP_CHECK_S
     with pytest.raises(TableNotFoundError):
+        source.latest(end, Limits())
+
+
+def test_a_stream_does_not_go_on_behind_a_commit_that_was_replaced_right_after_it_was_read() -> None:
+    inner, clock = a_store(), Clock()
+    a_log(inner, v0=[protocol(), metadata()], v1=[add("a")])
+    replacing = Fault(operation="read", name=commit_path(2), when="after", hook=lambda: put(inner, 2, [add("z")]))
+    source = a_source(log_of(FaultyStore(inner, faults=[replacing])), clock=clock)
+    begun = source.latest(source.initial(), Limits())
+    put(inner, 2, [add("b")])
+    end = source.latest(begun, Limits())
+    put(inner, 3, [add("c")])
+
+    with pytest.raises(LogError, match="up to version 2, whose commit is gone or was replaced"):
         source.latest(end, Limits())
 
 

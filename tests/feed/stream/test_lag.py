@@ -186,7 +186,7 @@ def test_an_idle_stream_asks_the_store_nothing_for_its_lag() -> None:
         _, lag = lag_at(source, end, Limits())
         assert lag.versions_behind == 0
 
-    assert asked(store, since) == [f"read {commit_path(4)}"] * 100  # what `latest` asks by itself
+    assert asked(store, since) == [f"stat {commit_path(4)}"] * 100  # what `latest` asks by itself
 
 
 def test_a_stream_that_is_behind_asks_by_name_what_came_and_when_and_reads_a_few_commits_ahead_once() -> None:

@@ -48,7 +48,7 @@ def test_an_idle_stream_asks_the_store_for_the_next_commit_by_name_and_nothing_e
     for _ in range(100):
         assert source.latest(end, Limits()) == end
 
-    assert asked(store, since) == [f"read {commit_path(2)}"] * 100
+    assert asked(store, since) == [f"stat {commit_path(2)}"] * 100
 
 
 def test_a_commit_on_the_local_disk_is_found_at_the_next_question_though_no_watch_told_of_it(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_a_batch_of_one_commit_costs_one_read_two_looks_and_one_probe_of_what_co
     source.delivered(end)
 
     assert asked(store, since) == [
+        f"stat {commit_path(2)}",
         f"read {commit_path(2)}",
         f"read {commit_path(3)}",
-        f"stat {commit_path(2)}",
         f"stat {commit_path(1)}",
     ]
 

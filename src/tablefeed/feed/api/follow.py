@@ -131,12 +131,13 @@ def _commits(
 def _commit(log: TableLog, version: Version, same_table: SameTable) -> Commit | None:
     """The commit of `version`, None where it does not exist yet. Raises as `SameTable` for another table's commit."""
     try:
-        commit = log.commit(version)
+        found = log.head(version)  # before the commit is read: later it may be another commit's
+        commit = None if found is None else log.commit(version)
     except TablefeedError:
         same_table.compare()  # the cause may be another table at this path: its error says more
         raise
     if commit is not None:
-        same_table.compare_after_reading(version, commit, brought=commit.metadata)
+        same_table.compare_after_reading(version, commit, found=found, brought=commit.metadata)
     if commit is None or commit.committed_at_ms is not None:
         return commit
     file = same_table.file_of(version) or log.head(version)

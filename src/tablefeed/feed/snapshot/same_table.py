@@ -55,22 +55,30 @@ class SameTable:
             self.note_content()
 
     def compare_after_reading(
-        self, read_to: Version, commit: Commit | None = None, *, brought: Metadata | None = None
+        self,
+        read_to: Version,
+        commit: Commit | None = None,
+        *,
+        found: Entry | None = None,
+        brought: Metadata | None = None,
     ) -> None:
-        """Compares after the commits up to `read_to` were read and before they are used; costs one or two requests.
+        """Compares after the commits up to `read_to` were read and before they are used.
 
-        `commit` is that of `read_to`, None: it was too large to keep. `brought` is the metadata in those commits, for a
-        reader that continues when a commit changes the table's id.
+        `commit` is that of `read_to`, None: it was too large to keep. `found` is its file as it was before it was read;
+        None: not known, so it is read again. This costs one request, or three without `found`. `brought` is the
+        metadata in those commits, for a reader that continues when a commit changes the table's id.
         """
         if read_to <= self._seen[0]:
             self.compare()
             return
         # The new commit's file is asked for first. If the commit before it is then unchanged, both belong to the same
         # table.
-        reached = self._begun.log.head(read_to)
+        reached = found or self._begun.log.head(read_to)
         self.compare()
         self._seen = (read_to, reached)
         self._read = None if commit is None else _ids_of(commit), self._ids
+        if found is None and self._is_replaced(None, reached):
+            self._lost(read_to, newest=self._begun.log.load().version)
         if brought is not None:
             self._table_id = brought.table_id
 
@@ -109,8 +117,9 @@ class SameTable:
         if head is None or (seen is not None and seen.name != head.name):
             return False
         before, read_again = self._read
-        is_resized = seen is not None and seen.size_bytes != head.size_bytes
-        return is_resized or (before is not None and read_again(self._seen[0]) != before)
+        if before is not None:
+            return read_again(self._seen[0]) != before
+        return seen is not None and seen.size_bytes != head.size_bytes
 
     def _first_bytes(self, version: Version) -> object:
         log = self._begun.log

@@ -33,6 +33,7 @@ class Tail:
         self._cached: dict[Version, Commit] = {}
         self._cached_actions = 0
         self._newest_kept: tuple[Version, Entry | None] | None = None
+        self._found: tuple[Version, Entry] | None = None
         self._missed: Version | None = None
         self._listed_before: LogFile | None = None
         self.reads = 0
@@ -45,19 +46,23 @@ class Tail:
 
         Ends early at a missing version unless a listing shows later ones. Then it raises LogGapError, or, without
         `fail_on_data_loss`, continues after the gap. A reader without `through` waits for that version, so it lists the
-        log at most once in GAP_CHECK_S seconds.
+        log at most once in GAP_CHECK_S seconds. It asks for the file of the first version that is not kept before it
+        reads it: see `file_found`.
         """
         version: Version | None = start
+        reads = self.reads
         while version is not None and (through is None or version <= through):
-            commit = self.commit(version)
+            commit = self.commit(version, finds_first=through is None and self.reads == reads)
             if commit is None:
                 version = self._next_behind_hole(version, is_waiting=through is None)
                 continue
             yield commit
             version = Version(version + 1)
 
-    def commit(self, version: Version) -> Commit | None:
+    def commit(self, version: Version, *, finds_first: bool = False) -> Commit | None:
         """Gives the commit of `version`, None where it does not exist now; one request, by name, if it is not kept.
+
+        With `finds_first` its file is asked for before it is read: two requests where it exists.
 
         A watch on the log would save the request, but it reports a commit some milliseconds late. A query that must
         process all that is available (processAllAvailable) could then end without that commit.
@@ -65,13 +70,20 @@ class Tail:
         cached = self._cached.get(version)
         if cached is not None:
             return cached
-        commit = self._log.commit(version, over_holes=not self._fail_on_data_loss)
+        file = self._log.head(version) if finds_first else None
+        is_there = file is not None or not finds_first
+        commit = self._log.commit(version, over_holes=not self._fail_on_data_loss) if is_there else None
         if commit is None:
             self._missed = version
         else:
             self.reads += 1
             self._keep(commit)
+            self._found = None if file is None else (version, file)
         return commit
+
+    def file_found(self, version: Version) -> Entry | None:
+        """Gives the file of `version` as it was before its commit was read; None where it is not known."""
+        return self._found[1] if self._found is not None and self._found[0] == version else None
 
     def kept(self, version: Version) -> Commit | None:
         """Gives the commit of `version` if it is kept, else None; the store is not asked."""
@@ -107,7 +119,7 @@ class Tail:
         """
         newest = max(self._cached, default=after)
         if newest > after and (self._newest_kept is None or self._newest_kept[0] != newest):
-            self._newest_kept = newest, self._log.head(newest)
+            self._newest_kept = newest, self.file_found(newest) or self._log.head(newest)
 
     def forget_replaced(self, after: Version) -> None:
         """Drops the kept commits after `after`, unless the log still has the file of the newest; at most one request.

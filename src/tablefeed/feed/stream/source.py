@@ -267,7 +267,8 @@ class StreamSource:
         listed = self._tail.take_listed()
         if end != start and not end.in_snapshot:
             reached = last_looked_at(end)
-            self._same_table.compare_after_reading(reached, self._tail.kept(reached))
+            kept, found = self._tail.kept(reached), self._tail.file_found(reached)
+            self._same_table.compare_after_reading(reached, kept, found=found)
         elif self._same_table.is_in(listed):
             pass
         elif self._clock() - self._looked_at_s < GAP_CHECK_S:
