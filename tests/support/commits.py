@@ -124,6 +124,6 @@ def faulty(*faults: Fault) -> tuple[FaultyStore, DeltaLog]:
 
 
 def dead(when: Literal["before", "after"]) -> tuple[Fault, ...]:
-    """Every put of a commit fails, and every look at what stands; the one look before the put does not."""
+    """Every put of a commit fails, and every reading of what stands."""
     puts = tuple(Fault(operation="put_if_absent", at=n, when=when) for n in range(1, 20))
-    return puts + tuple(Fault(operation="read", name=commit_path(1), at=n) for n in range(2, 20))
+    return puts + tuple(Fault(operation="read", name=commit_path(1), at=n) for n in range(1, 20))

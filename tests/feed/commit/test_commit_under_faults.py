@@ -58,8 +58,7 @@ def test_a_lost_answer_of_a_put_that_lost_the_race_is_no_commit_of_ours() -> Non
 
 
 def test_a_commit_of_which_only_the_beginning_is_read_back_is_not_taken_for_that_of_a_rival() -> None:
-    # The first read of version 1 is before the put.
-    cut = [Fault(operation="read", name=commit_path(1), when="short", at=n) for n in (2, 3)]
+    cut = [Fault(operation="read", name=commit_path(1), when="short", at=n) for n in (1, 2)]
     store, log = faulty(Fault(operation="put_if_absent", when="after"), *cut)
 
     outcome, _ = commit_files(log, "a")
@@ -170,7 +169,7 @@ def test_a_commit_that_is_on_a_local_disk_after_its_last_try_failed_is_not_said_
 
 
 def test_a_commit_that_stands_is_told_though_the_store_fails_right_after_it() -> None:
-    _, log = faulty(Fault(operation="stat", name=commit_path(1)))
+    _, log = faulty(Fault(operation="stat", name=commit_path(1), at=2))  # the first look is before the put
 
     outcome, after = commit_files(log, "a")
 
@@ -215,7 +214,8 @@ def test_a_commit_stays_of_unknown_fate_if_its_next_put_is_refused(refusal: Tabl
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: type(refusal).__name__)
 def test_a_commit_that_stands_is_told_though_the_store_refuses_right_after_it(refusal: TablefeedError) -> None:
-    _, log = faulty(Fault(operation="stat", name=commit_path(1), hook=lambda: raised(refusal)))
+    looks = Fault(operation="stat", name=commit_path(1), at=2, hook=lambda: raised(refusal))  # the first is before
+    _, log = faulty(looks)
 
     assert commit_files(log, "a")[0] == committed(1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ import pytest
 from support.checkpoints import classic_name, put_checkpoint
 from support.clocks import Clock
 from support.faulty_store import Fault, FaultyStore
-from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put
+from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put, txn
 from tablefeed.errors import LogError, OffsetError, TableNotFoundError
 from tablefeed.feed.snapshot.bounds import read_commits
 from tablefeed.feed.snapshot.same_table import SameTable
@@ -259,28 +259,35 @@ def test_a_range_whose_table_was_deleted_says_so() -> None:
 # --- what a process remembers ----------------------------------------------------------------------------------------
 
 
-class Replaced(FaultyStore):
-    """A store in which `happens` is called before version 2 is read."""
-
-    def __init__(self, inner: MemoryStore, happens: Callable[[], None]) -> None:
-        super().__init__(inner)
-        self._happens = happens
-
-    def read(self, name: str, *, start: int = 0, end: int | None = None) -> bytes:
-        if name == commit_path(2):
-            self._happens()
-        return super().read(name, start=start, end=end)
-
-
 def test_a_state_is_not_brought_up_to_date_with_the_commits_of_another_table() -> None:
     store = a_store()
     a_log(store, v0=[protocol(), metadata()], v1=[add("a")])
-    log = log_of(Replaced(store, lambda: made_again(store, newest=2)))
+    replaced = Fault(operation="stat", name=commit_path(2), hook=lambda: made_again(store, newest=2))
+    log = log_of(FaultyStore(store, faults=[replaced]))
     known = log.load()
 
     newest = log.advance(known)
 
     assert (newest.version, newest.metadata.table_id) == (2, OTHER)
+
+
+@pytest.mark.parametrize("newest", [2, 3])
+def test_a_state_whose_newest_commit_is_replaced_right_after_it_was_read_is_not_the_newest_of_the_log(
+    newest: int,
+) -> None:
+    store = a_store()
+    known = a_log(store, v0=[protocol(), metadata()], v1=[add("a")]).load()
+    for version in range(2, newest + 1):
+        put(store, version, [txn("a", version)])
+    replacing = Fault(
+        operation="read", name=commit_path(newest), when="after", hook=lambda: put(store, newest, [txn("b", newest)])
+    )
+    log = log_of(FaultyStore(store, faults=[replacing]))
+
+    found = log.advance(log.advance(known))
+
+    assert found.version == newest
+    assert found.facts.txns["b"].txn_version == newest
 
 
 def test_a_state_whose_commit_and_the_next_ones_were_cleaned_up_is_not_the_newest() -> None:

@@ -234,11 +234,15 @@ class DeltaLog(TablePlace):
         return self.store.stat(f"{names.LOG_DIR}/{names.commit_name(version)}")
 
     def advance(self, snapshot: Snapshot) -> Snapshot:
-        """See `TableLog`. Reads only the commits after `snapshot`, each once, by name."""
-        newer: list[Commit] = []
-        while (commit := self.commit_facts(Version(snapshot.version + len(newer) + 1))) is not None:
+        """See `TableLog`. Reads only the commits after `snapshot`, by name."""
+        newer, first = list[Commit](), Version(snapshot.version + 1)
+        head = self.head(first)  # before it is read: later it may be another commit's
+        while head is not None and (commit := self.commit_facts(Version(first + len(newer)))) is not None:
             newer.append(commit)
-        head = self.head(newer[-1].version) if newer else None
+        if len(newer) > 1:
+            head = self.head(newer[-1].version)
+            if self.commit_facts(newer[-1].version) != newer[-1]:
+                return self.load()
         # Checked last: what was asked before is of this table. A file that is not known may be of any.
         if snapshot.head is None or self.head(snapshot.version) != snapshot.head:
             return self.load()
