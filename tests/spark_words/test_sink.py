@@ -151,7 +151,7 @@ def test_the_commit_of_a_batch_looks_for_newer_versions_once(tmp_path: Path) -> 
 
     commit_0, commit_1 = (f"_delta_log/{version:020}.json" for version in (0, 1))
     assert store.calls[before : before + 4] == [
-        ("read", commit_1),  # no other writer has made it
+        ("stat", commit_1),  # no other writer has made it
         ("stat", commit_0),  # and the table is the same
         ("put_if_absent", commit_1),
         ("stat", commit_1),
