@@ -131,7 +131,7 @@ def schedule_recorded(seed: int) -> Schedule:
     schedule, chance = schedule_of(seed), random.Random(f"recorded {seed}")  # noqa: S311 - no secret
     tables = chance.choice([CHANGED, MERGED, MERGED, OVERWRITTEN])
     weights = THEMES[chance.choice([*THEMES])]
-    steps = [_step(chance, tables, weights, *tables) for _ in range(chance.randint(4, 10))]
+    steps = [_step(chance, tables, weights, *tables) for _ in range(chance.randint(4, 8))]
     if chance.random() < 0.2:
         steps = [s if s.who in ("clock", "operator") else replace(s, strikes=_at_the_log(chance)) for s in steps]
     if chance.random() < 0.5:
