@@ -27,9 +27,10 @@ Row = tuple[Any, ...]
 
 
 def check_changes(disk: Disk, rows_at: Callable[[int], Sequence[Row]], *, is_vacuumed: bool) -> None:
-    """The changes of each version lead from the rows of the one before to its own, and row ids tell updates alike.
+    """The change feed of each version turns the rows of the version before into its own rows.
 
-    So they do as they were recorded, and as they are found by row ids. Only a vacuum may have deleted their files.
+    This holds for the recorded changes, and for those that are found by row ids. Both name the same rows as updated.
+    Only a vacuum may have deleted the files of changes.
     """
     memory.at(URL)._objects = dict(disk._objects)
     there = sorted(int(found[1]) for name in disk.names() if (found := COMMIT.match(name)))
@@ -59,9 +60,10 @@ def _rows(changes: pa.RecordBatchReader) -> list[Row]:
 def check_followed(
     changes: Iterable[Row], before: Iterable[Row], rows_at: Callable[[int], Iterable[Row]], versions: range
 ) -> None:
-    """The changes of each of the `versions` lead from the rows `before` it to its rows.
+    """The changes of each of the `versions` turn the rows of the version before into its own.
 
-    A change is a row with its kind and version behind it. Changes of other versions are left out.
+    `before` has the rows before the first of them. A change is a row with its kind and version behind it. Changes of
+    other versions are left out.
     """
     found: dict[int, tuple[Counter[Row], Counter[Row]]] = {version: (Counter(), Counter()) for version in versions}
     for *row, change, version in changes:

@@ -64,11 +64,9 @@ class Oracle:
     def __init__(self, world: World, batches: Mapping[Txn, Batch]) -> None:
         self._world, self._batches = world, batches
 
-    def txns(self, table: str, version: int | None = None, history: Mapping[int, bytes] | None = None) -> list[Txn]:
-        """The transactions of the commits up to `version`, in their order; of a `history`, by default the table's."""
-        history = self._world.disk(table).history if history is None else history
-        there = [history[each] for each in sorted(history) if version is None or each <= version]
-        return [txn for data in there for txn in self._txns(table, data)]
+    def txns(self, table: str) -> list[Txn]:
+        """The transactions of the table's commits, in their order."""
+        return [txn for _, data in sorted(self._world.disk(table).history.items()) for txn in self._txns(table, data)]
 
     def _txns(self, table: str, data: bytes) -> list[Txn]:
         """The transactions of a commit. An IndexTables log has them in the names of splits, whatever form it has."""
