@@ -8,6 +8,7 @@ nor that its bytes are used up: of a damaged file it would return wrong records,
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import zlib
@@ -68,8 +69,8 @@ def encode_records(
     Raises StoreConfigError where fastavro is not installed. The records must fit the schema.
     """
     avro, file = _fastavro(url), io.BytesIO()
-    parsed = avro.parse_schema(schema)
-    meta = {"avro.schema": json.dumps(schema, separators=(",", ":")).encode(), "avro.codec": codec.encode()}
+    text = json.dumps(schema, separators=(",", ":")).encode()
+    parsed, meta = _parsed(avro, text), {"avro.schema": text, "avro.codec": codec.encode()}
     avro.schemaless_writer(file, _HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})
     block, count = io.BytesIO(), 0
 
@@ -86,6 +87,11 @@ def encode_records(
     if count:
         flush()
     return file.getvalue()
+
+
+@functools.lru_cache(maxsize=4)  # a log has two schemas, one of states and one of manifests, in each file of a kind
+def _parsed(avro: Any, schema: bytes) -> Any:  # Any: the module, and its form of a schema
+    return avro.parse_schema(json.loads(schema))
 
 
 class _BadFileError(ValueError):
@@ -105,7 +111,7 @@ def _read_header(avro: Any, source: io.BytesIO) -> tuple[Any, str, bytes]:  # An
     if header["magic"] != _MAGIC:
         raise _BadFileError("it does not begin with Avro's magic bytes")
     try:
-        schema = avro.parse_schema(json.loads(header["meta"]["avro.schema"]))
+        schema = _parsed(avro, header["meta"]["avro.schema"])
         codec = header["meta"].get("avro.codec", NULL.encode()).decode()
     except Exception as error:  # as above
         raise _BadFileError(f"its header has no valid schema: {error or type(error).__name__!r:.200}") from error

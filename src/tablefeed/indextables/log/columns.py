@@ -163,18 +163,23 @@ def _batch(
         raise action_fields.BadActionError(str(error)) from error
     columns |= {name: pa.nulls(len(rows), FILE_COLUMNS.field(name).type) for name in _WIRE if name not in wires}
     adds = pa.array(is_add, pa.bool_())
-    if pc.any(pc.and_(columns["partition_values"].is_null(), adds)).as_py():
+    if _is_absent(columns["partition_values"], adds):
         values = [row.get(_WIRE["partition_values"]) for row in rows]
         filled: list[Any] = [{} if value is None and add else value for value, add in zip(values, is_add, strict=True)]
         columns["partition_values"] = _column("partition_values", filled)
     for name in ("log_path", "size_bytes", "modified_ms"):
         needed = adds if name != "log_path" else pa.repeat(pa.scalar(value=True), len(rows))
-        if pc.any(pc.and_(columns[name].is_null(), needed)).as_py():
+        if _is_absent(columns[name], needed):
             _refuse_bad(rows, is_add)
             raise action_fields.BadActionError("is missing", _WIRE[name])
     columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=True)
     columns |= {"is_add": adds, "key": columns["log_path"]}
     return pa.RecordBatch.from_arrays([columns[name] for name in FILE_COLUMNS.names], schema=FILE_COLUMNS)
+
+
+def _is_absent(values: pa.Array, needed: pa.BooleanArray) -> bool:
+    """Whether one of the `values` that are `needed` is null."""
+    return bool(values.null_count and pc.any(pc.and_(values.is_null(), needed)).as_py())
 
 
 def _refuse_bad(rows: Sequence[action_fields.JsonObject], is_add: Sequence[bool]) -> None:
