@@ -29,7 +29,7 @@ def schedule_of(seed: int) -> Schedule:
         keeps["delta.checkpointPolicy"] = "v2"
     if chance.random() < 0.2:
         keeps["delta.enableInCommitTimestamps"] = "true"
-    tables = STREAMED if chance.random() < 0.8 else chance.choice([CHANGED, MERGED])
+    tables = STREAMED if chance.random() < 0.9 else chance.choice([CHANGED, MERGED])
     theme = chance.choice([*THEMES])
     disturbed = chance.choice(tables)
     return Schedule(
