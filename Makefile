@@ -76,7 +76,7 @@ test-streams: $(VENV)/.installed ## every recorded stream of Delta-Spark on Spar
 test-cluster: $(VENV)/.installed ## source, sink, change feed and row changes on a standalone cluster, also while workers die
 	@$(JAVA) $(PYTHON) -m pytest --cluster tests/cluster
 
-simulate: $(VENV)/.installed ## made-up schedules of writers, readers, upkeep and faults; SCHEDULES=1000000 takes five hours or more
+simulate: $(VENV)/.installed ## made-up schedules of writers, readers, upkeep and faults; SCHEDULES=1000000 takes four hours or more
 	@FIRST=$(FIRST) SCHEDULES=$(SCHEDULES) $(PYTHON) -m pytest tests/simulation $(SHARED_OUT)
 
 SECONDS := 60
