@@ -58,8 +58,9 @@ def row(number: int) -> pa.Table:
         (lambda url: tablefeed.update(url, {"id": "60"}, "id = 2"), [0, 1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 60]),
         (lambda url: tablefeed.update(url, {"id": "4"}, "id = 6"), [0, 1, 3, 5, 7, 8, 9, 10, 11, 12]),
         (lambda url: tablefeed.optimize(url), [0, 1, 3, 5, 6, 7, 8, 9, 10, 11, 12]),
+        (lambda url: DeltaTable(url).restore(0), [0, 1, 3, 5, 6, 7, 8, 9]),  # it repeats protocol and metadata
     ],
-    ids=["append", "append of such a row", "other rows", "the same rows", "moved away", "moved here", "optimize"],
+    ids=["append", "append of it", "other rows", "the same rows", "moved away", "moved here", "optimize", "restore"],
 )
 def test_the_outcome_is_that_of_one_change_after_the_other(
     tmp_path: Path, properties: dict[str, str], meanwhile: Callable[[str], object], left: list[int]

@@ -276,12 +276,13 @@ def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
 
     Never where our write makes the table or changes its metadata. Marks of identity columns may move where we make no
     values. Features may be added and turned on, but not where we rewrite rows of the table: the other writer may
-    have begun to track rows, and their ids would have to be kept, or to record changes.
+    have begun to track rows, and their ids would have to be kept, or to record changes. There both may only be
+    repeated, as a RESTORE of Delta-Spark or delta-rs does.
     """
     plan, found, transaction = write.plan, write.plan.found, write.transaction
     if found is None or plan.metadata is not None:
         return Tolerance()
-    metadata, marks, enables = theirs.metadata, False, False
+    metadata, marks, enables, repeats = theirs.metadata, False, False, False
     if metadata is not None and (metadata.table_id, metadata.partition_columns) == (
         found.table_id,
         found.partition_columns,
@@ -290,8 +291,9 @@ def _tolerance(theirs: Commit, write: DeltaWrite) -> Tolerance:
         makes_values = bool(plan.identity and transaction.files)
         marks = not makes_values and only_moves_marks(found.schema, found.configuration, theirs, after)
         enables = after == found.schema and only_enables(found.configuration, metadata)
+        repeats = after == found.schema and dict(metadata.configuration) == dict(found.configuration)
     if transaction.kind in (WriteKind.OPTIMIZE, WriteKind.CHANGE) or plan.replaces.by_row is not None:
-        return Tolerance(metadata=marks)
+        return Tolerance(protocol=theirs.protocol == found.protocol, metadata=marks or repeats)
     protocol = theirs.protocol is not None and only_adds_features(found.protocol, theirs.protocol)
     return Tolerance(protocol=protocol, metadata=marks or enables)
 
