@@ -45,6 +45,12 @@ def type_changes(older: Struct, newer: Struct) -> Iterator[str]:
             yield f"{'.'.join(was.path)}: {_word(was.type)} to {_word(now.type)}"
 
 
+def has_other_type(read: Struct, data: Struct) -> bool:
+    """Says whether a column that both have, at any depth, has a type in `data` that `read` did not widen."""
+    both = ((was.type, now.type) for was, now in paired(data, read, fold=str.lower))
+    return any(was != Primitive("void") and not _same_or_widened(now, was) for was, now in both)
+
+
 _SameType = Callable[[DataType, DataType], bool]
 
 

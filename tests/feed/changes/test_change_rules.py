@@ -174,7 +174,22 @@ def test_a_schema_in_between_that_the_newest_cannot_read_is_named(tmp_path: Path
     error = refusal(table, SchemaChangedError)
 
     assert (error.error_class, error.version) == ("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE", 1)
-    assert "Read versions 0 to 0 and those from 1 on separately" in str(error)
+    assert "call tablefeed.changes with an earlier end_version and deduplication_mode='dropCarryovers'" in str(error)
+    earlier = tablefeed.changes(table, end_version=1, deduplication_mode="dropCarryovers").read_all()
+    assert earlier.select(["id", "price"]).to_pydict() == {"id": [0, 1], "price": [None, None]}
+
+
+def test_rows_that_the_first_version_removes_and_cannot_be_read_are_refused_by_that_version(tmp_path: Path) -> None:
+    recorded_changes = {"delta.enableChangeDataFeed": "true"}
+    tablefeed.append(tmp_path, pa.table({"id": [1], "kind": [1]}), properties=recorded_changes)
+    tablefeed.append(tmp_path, pa.table({"id": [2], "kind": ["b"]}), mode="overwrite", overwrite_schema=True)
+    tablefeed.delete(tmp_path, "id = 2")
+
+    error = refusal(tmp_path, SchemaChangedError, start_version=1)
+
+    assert "The older rows that version 1 removes cannot be read with it" in str(error)
+    assert "start at version 2" in str(error)
+    assert changed_ids(tmp_path, start_version=2) == [(2, "delete", 2)]
 
 
 def test_a_feature_that_comes_in_the_middle_and_is_not_handled_is_refused(tmp_path: Path) -> None:
@@ -233,6 +248,16 @@ def test_a_mapped_table_is_read_in_the_schema_of_the_end(tmp_path: Path) -> None
 
     assert changed_ids(table, end_version=1) == [(0, "insert", 1), (1, "insert", 1)]
     assert refusal(table, SchemaChangedError).error_class == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
+
+
+def test_a_mapped_range_that_one_schema_cannot_read_is_read_in_the_parts_that_the_error_names(tmp_path: Path) -> None:
+    file = data_file(tmp_path, "a.parquet", **{"col-1": [1]})
+    renamed = [mapped(("renamed", "col-1")), add(file)]
+    table = log(tmp_path, v0=[MAPPING, mapped(("id", "col-1"))], v1=[add(file)], v2=renamed, v3=[removed(file)])
+
+    assert "Read versions 0 to 1 and those from 2 on separately" in str(refusal(table, SchemaChangedError))
+    assert tablefeed.changes(table, end_version=1).read_all()["id"].to_pylist() == [1]
+    assert tablefeed.changes(table, start_version=2).read_all()["renamed"].to_pylist() == [1, 1]
 
 
 def test_a_mapped_column_that_was_dropped_and_came_again_is_another(tmp_path: Path) -> None:

@@ -180,14 +180,13 @@ def _open_feed(
     if mode is None:
         rule = ChangesRecorded(versions=versions, log=log)
         rule.check(start.metadata, versions[0])
-        if read is None:
-            mapped = is_mapped(start.metadata) or is_mapped(newest.metadata)
-            read = _end(newest, start, versions) if mapped else newest
-        one_schema = OneSchema(versions=versions, read=read)
+        is_of_end = read is None and (is_mapped(start.metadata) or is_mapped(newest.metadata))
+        read = _end(newest, start, versions) if is_of_end else newest
+        one_schema = OneSchema(versions=versions, read=read, is_of_end=is_of_end)
     else:
         read = _end(newest, start, versions)
         changed = "DELTA_CHANGELOG_SCHEMA_CHANGE_IN_RANGE"
-        one_schema = OneSchema(versions=versions, read=read, start_class=changed, change_class=changed)
+        one_schema = OneSchema(versions=versions, read=read, is_of_end=True, start_class=changed, change_class=changed)
         if compute_updates:
             rule = rows_tracked(read, versions)
             rule.check(start.metadata, versions[0])
@@ -198,9 +197,12 @@ def _open_feed(
 def _check_start(feed: _Feed, log_files: Sequence[LogFile]) -> None:
     """Raises SchemaChangedError where rows of the start cannot be read; it names a later such version, if any."""
     if not feed.one_schema.reads(feed.start.metadata):
+        changed: Version | None = None
         for commit in read_commits(feed.newest, log_files, feed.versions):
             _check_metadata(feed, commit)
-        raise feed.one_schema.start_refusal()
+            if changed is None and commit.metadata is not None and commit.version > feed.versions[0]:
+                changed = commit.version
+        raise feed.one_schema.start_refusal(changed)
 
 
 def _end(newest: Snapshot, start: Snapshot, versions: range) -> Snapshot:
@@ -254,13 +256,12 @@ def _check_metadata(feed: _Feed, commit: Commit) -> None:
 def _before_the_first(feed: _Feed, commit: Commit, changed: Sequence[ChangedFile]) -> Metadata | None:
     """The metadata before `commit`, the first one, for the files that it removes; None: not known any more.
 
-    Raises SchemaChangedError where mapped columns of removed rows were replaced: their values would be read as null.
-    For later versions, `one_schema` has checked the metadata before them.
+    Raises SchemaChangedError where the removed rows cannot be read. For later versions, `one_schema` has checked the
+    metadata before them.
     """
     removes = any(file.change_type is ChangeType.DELETE for file in changed)
     if commit.metadata is None or not removes:
         return feed.start.metadata
     before = metadata_before(commit.version, feed.start.metadata, feed.log)
-    if is_mapped(feed.read.metadata):
-        feed.one_schema.check_removed(before, commit.version)
+    feed.one_schema.check_removed(before, commit.version)
     return before

@@ -16,7 +16,7 @@ from tablefeed.delta.schema.partitioning import of_columns, partition_names
 from tablefeed.errors import LogError
 from tablefeed.feed.changes.change_files import row_change
 from tablefeed.feed.changes.change_partitions import partitioned
-from tablefeed.feed.changes.change_rules import ChangesRecorded, OneSchema, is_mapped
+from tablefeed.feed.changes.change_rules import ChangesRecorded, OneSchema
 from tablefeed.feed.changes.java_regex import JavaRegex
 from tablefeed.feed.scan.task import ChangedRows
 from tablefeed.feed.snapshot.in_force import metadata_at, metadata_before
@@ -82,9 +82,10 @@ class ChangeDelivery:
     def files(self, commit: Commit, begin: int, stop: int | None) -> Iterator[ChangedRows]:
         """See `Delivery`. Raises ChangeDataError where the first version recorded no changes, or some are not known.
 
-        Raises SchemaChangedError where the first version replaced a mapped column and removes older rows: the values
-        of that column would be read as null. Raises it too where the log does not say any more which columns were
-        there before. A stream that tracks the schema continues: an option allowed it.
+        Raises SchemaChangedError where the first version removes older rows that cannot be read: it changed the type
+        of a column, or replaced a mapped column, whose values would be read as null. Raises it too where columns are
+        mapped and the log does not say any more which there were before. A stream that tracks the schema continues: an
+        option allowed it.
         """
         before, in_force = self._moved_to(commit)
         if self._batch is not None and self._batch[0].version == commit.version:
@@ -138,7 +139,7 @@ class ChangeDelivery:
             ChangesRecorded(versions=versions, log=self._newest.log).check(self._in_force[1], version)
 
     def _check_removed(self, commit: Commit, before: Metadata | None) -> None:
-        if is_mapped(self._newest.metadata) and any(file.data_change for file in commit.removed):
+        if any(file.data_change for file in commit.removed):
             one_schema = OneSchema(versions=range(commit.version, commit.version + 1), read=self._newest)
             one_schema.check_removed(before, commit.version)
 

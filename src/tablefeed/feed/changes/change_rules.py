@@ -17,12 +17,13 @@ from tablefeed.delta.schema.column_mapping import (
     has_renewed_column,
     mapped_schema,
     mapping_mode,
+    physical_schema,
 )
 from tablefeed.delta.schema.schema_string import schema_of
 from tablefeed.errors import ChangeDataError, SchemaChangedError, SchemaMismatchError, TableError
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.log.compatibility import can_read
-from tablefeed.model.actions import Metadata
+from tablefeed.log.compatibility import can_read, has_other_type
+from tablefeed.model.actions import Metadata, Version
 
 
 def refuse_reserved_names(columns: Iterable[str], *, url: str) -> None:
@@ -107,12 +108,14 @@ def _row_id_column(properties: TableProperties) -> str | None:
 class OneSchema:
     """The rule that rows of every version in the range `versions` can be read with the schema of `read`.
 
+    `is_of_end` says whether `read` depends on the end of the range, so that an earlier end gives an earlier schema.
     `start_class` is the error class where the schema at the start does not fit, `change_class` where a later one does
     not. Both are Delta-Spark's.
     """
 
     versions: range
     read: Snapshot
+    is_of_end: bool = False
     start_class: str = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
     change_class: str = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
 
@@ -131,34 +134,57 @@ class OneSchema:
         same_mode = older.mode in (MappingMode.NONE, newer.mode)
         return same_mode and metadata.partition_columns == self.read.metadata.partition_columns
 
-    def start_refusal(self) -> SchemaChangedError:
-        """Gives the error for a range whose first version cannot be read, although every later one can."""
-        return self._refusal(self.versions[0], self.start_class, "Start after the schema changed.")
+    def start_refusal(self, changed: Version | None) -> SchemaChangedError:
+        """Gives the error for a range whose first version cannot be read, although every later one can.
+
+        `changed` is the first version in the range, after its start, that changed the metadata.
+        """
+        after = f"Start after the schema changed. {_COMPUTE}"
+        remedy = after if changed is None or not self.is_of_end else self._apart(changed)
+        return self._refusal(self.versions[0], self.start_class, remedy)
 
     def check_removed(self, before: Metadata | None, version: int) -> None:
-        """Raises SchemaChangedError where rows that `version` removes, written under `before`, would lose a value.
+        """Raises SchemaChangedError where rows that `version` removes, written under `before`, cannot be read.
 
-        A value is lost (read as null) where a new column has the old one's name. Raises also where `before` is None.
+        They cannot where a column got a type that is not wider. Where columns are mapped, they cannot either where a
+        new column has the name of an old one, whose values would be read as null, or where `before` is None.
         """
-        if before is None or has_renewed_column(older=schema_of(before), newer=self.read.schema):
-            raise self._refusal(version, self.start_class, f"It removes older rows: start at version {version + 1}.")
+        is_mapped_now, read = is_mapped(self.read.metadata), self.read.schema
+        if before is None:
+            cannot = is_mapped_now
+        else:
+            older = schema_of(before)
+            cannot = is_mapped_now and has_renewed_column(older=older, newer=read)
+            cannot = cannot or has_other_type(physical_schema(read), physical_schema(older))
+        if cannot:
+            remedy = f"Read the rows of version {version} as a whole, and start at version {version + 1}."
+            what = f"The older rows that version {version} removes cannot be read with it"
+            raise self._refusal(version, self.start_class, remedy, what=what)
 
     def check(self, metadata: Metadata, version: int) -> None:
         """Raises SchemaChangedError where rows written under `metadata`, which `version` commits, cannot be read."""
         if not self.reads(metadata):
-            remedy = f"Read versions {self.versions[0]} to {version - 1} and those from {version} on separately."
-            raise self._refusal(version, self.change_class, remedy)
+            after = f"Start after the schema changed again. {_COMPUTE}"
+            raise self._refusal(version, self.change_class, self._apart(version) if self.is_of_end else after)
 
-    def _refusal(self, version: int, error_class: str, remedy: str) -> SchemaChangedError:
-        url = self.read.log.url
+    def _apart(self, version: int) -> str:
+        return f"Read versions {self.versions[0]} to {version - 1} and those from {version} on separately."
+
+    def _refusal(self, version: int, error_class: str, remedy: str, *, what: str | None = None) -> SchemaChangedError:
+        url, what = self.read.log.url, what or f"The schema of version {version} cannot be read with it"
         return SchemaChangedError(
             f"The changes of versions {self.versions[0]} to {self.versions[-1]} of {url} are read with the schema of "
-            f"version {self.read.version} ({', '.join(self.read.schema.names)}). The schema of version {version} "
-            f"cannot be read with it. {remedy}",
+            f"version {self.read.version} ({', '.join(self.read.schema.names)}). {what}. {remedy}",
             url=url,
             version=version,
             error_class=error_class,
         )
+
+
+_COMPUTE = (
+    "For the changes before that, call tablefeed.changes with an earlier end_version and "
+    "deduplication_mode='dropCarryovers': they are computed from the files, in the schema of end_version."
+)
 
 
 def is_mapped(metadata: Metadata) -> bool:
