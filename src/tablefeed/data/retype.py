@@ -116,7 +116,7 @@ def lossless(found: pa.DataType, wanted: pa.DataType) -> Conversion:
     """The leaf for reading: keeps values, and changes only their form or widens their type."""
     if not _holds(found, wanted):
         raise LossyConversionError(found, wanted)
-    return lambda array: array.cast(wanted)
+    return lambda array: _cast(array, wanted)
 
 
 def conversion(
@@ -368,7 +368,7 @@ def _plain_list(array: pa.Array) -> pa.ListArray:
     if is_a.is_list(array.type):
         return array
     if not (is_a.is_list_view(array.type) or is_a.is_large_list_view(array.type)):
-        return array.cast(as_list)
+        return _cast(array, as_list)
     # Not by Arrow's cast: for list views some versions (26) give one offset too few.
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
     ends = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths])).cast(pa.int32())
@@ -407,6 +407,20 @@ def _only_its_own(array: pa.Array) -> pa.Array:
     if not array.null_count and len(array) and ends[0].as_py() == 0 and ends[-1].as_py() == len(array.values):
         return array
     return array.take(pa.array(range(len(array)), pa.int64()))
+
+
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Arrow's safe cast, also of a slice in a large layout.
+
+    Arrow refuses such a slice if it ends behind the first 2 GiB of its array; a copy begins anew.
+    """
+    is_a = pa.types
+    try:
+        return array.cast(wanted)
+    except pa.ArrowInvalid:
+        if not any(check(array.type) for check in (is_a.is_large_string, is_a.is_large_binary, is_a.is_large_list)):
+            raise
+        return pa.concat_arrays([array]).cast(wanted)
 
 
 def _rebuilt(array: pa.Array, wanted: pa.DataType, values: pa.Array) -> pa.Array:

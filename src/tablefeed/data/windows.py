@@ -57,6 +57,14 @@ def coalesced(
     yield from _joined(gathered)
 
 
+def cut(batches: Iterable[pa.RecordBatch], *, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield all rows in order, in batches of about `most_bytes` at most. Nothing is copied."""
+    for batch in batches:
+        fits = batch.nbytes <= most_bytes
+        yield from (batch,) if fits else _pieces(batch, most_rows=batch.num_rows, most_bytes=most_bytes)
+        del batch  # so that the next batch is not made while a large one is held
+
+
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     if len(batches) < 2 or not batches[0].num_columns:  # without columns a table would forget how many rows it has
         return batches

@@ -6,6 +6,7 @@ import json
 import resource
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from mmap import MAP_PRIVATE, mmap
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,20 @@ def test_views_at_any_depth_are_stored_as_the_values_they_show(
 
     assert [row["c"] for row in tablefeed.open_table(tmp_path).to_arrow().sort_by("id").to_pylist()[::2]] == values
     assert len(seen_by_delta_rs(tmp_path)) == 2 * len(values)
+
+
+def test_a_batch_may_have_more_than_2_gib_of_texts_or_be_a_slice_of_one(tmp_path: Path) -> None:
+    texts, size = 2_060, 1 << 20
+    ends, zeros = pa.array(range(0, (texts + 1) * size, size), pa.int64()), mmap(-1, texts * size, MAP_PRIVATE)
+    column = pa.LargeStringArray.from_buffers(texts, ends.buffers()[1], pa.py_buffer(zeros))
+    rows = pa.table({"id": range(texts), "c": column, "l": pa.LargeListArray.from_arrays(range(texts + 1), column)})
+
+    tablefeed.append(tmp_path / "whole", rows.select(["id", "c"]))
+    tablefeed.append(tmp_path / "slice", rows.slice(texts - 2))
+
+    assert tablefeed.open_table(tmp_path / "whole").to_arrow(columns=["id"])["id"].to_pylist() == list(range(texts))
+    last = {"id": texts - 1, "c": "\0" * size, "l": ["\0" * size]}
+    assert tablefeed.open_table(tmp_path / "slice").to_arrow().to_pylist()[-1] == last
 
 
 def test_other_forms_of_the_tables_types_are_stored_as_those(tmp_path: Path) -> None:

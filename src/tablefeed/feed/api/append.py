@@ -137,7 +137,7 @@ def append(
         recorded = plan.recorded[txn.app_id]
         check_collision(txn, recorded, on_collision, url=log.url)
         return AlreadyApplied(version=state.version, recorded_txn_version=recorded)
-    files = write_task(plan, reader, task=0, task_count=1, txn=txn, now_ms=now_ms(), store=log.store)
+    files = write_task(plan, _small_batches(reader), task=0, task_count=1, txn=txn, now_ms=now_ms(), store=log.store)
     transaction = Transaction(
         plan=plan,
         files=files,
@@ -152,6 +152,16 @@ def append(
     if isinstance(outcome, Committed):
         compact_if_wanted(after, len(files), upkeep)
     return outcome
+
+
+_BATCH_BYTES = 128 << 20
+"""Far below 2 GiB, the most that a column of texts has in one batch of a table's types: rows differ in size."""
+
+
+def _small_batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    from tablefeed.data.windows import cut
+
+    return cut(reader, most_bytes=_BATCH_BYTES)
 
 
 def _kind(mode: object) -> WriteKind:
