@@ -82,6 +82,17 @@ def test_a_copy_by_rows_has_the_inserts_updates_deletes_and_renames_of_its_sourc
     assert said(target, 4, "add") == said(target, 7, "add") == []  # these two commits of the source change no row
 
 
+def test_a_copy_by_rows_gets_the_values_of_a_column_that_a_restore_brings_back(source: Path, target: Path) -> None:
+    tablefeed.append(source, rows(1, 2), properties={"delta.columnMapping.mode": "name"})
+    tablefeed.alter(source, drop_columns=["name"])
+    tablefeed.alter(source, add_columns=[pa.field("name", pa.string())])
+    tablefeed.restore(source, version=0)  # no file is added or removed, and the columns have the same names and types
+
+    tablefeed.replicate(source, target, starting_version=0, by_rows=True, verify=True)
+
+    assert [at(target, v) for v in range(4)] == [at(source, v) for v in range(4)]
+
+
 def test_a_shallow_clone_is_copied_by_rows(source: Path, target: Path) -> None:
     base = source.parent / "base"
     tablefeed.append(base, rows(1, 2))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import orjson
 
 from tablefeed.delta.names import COLUMN_MAPPING_MODE, COPIED_FROM
+from tablefeed.delta.schema.column_mapping import has_mapping_change, mapped_schema
 from tablefeed.errors import ConflictError, DataFileError, LogError
 from tablefeed.feed.api.append import append
 from tablefeed.feed.api.appends import appends
@@ -29,6 +30,7 @@ from tablefeed.feed.replication.origin import (
 )
 from tablefeed.feed.replication.replica import newest_of
 from tablefeed.feed.snapshot.delta_log import DeltaLog, DeltaSnapshot
+from tablefeed.feed.snapshot.in_force import metadata_before
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
 from tablefeed.feed.write.align import needs_mapping
 from tablefeed.model.actions import Commit, RemoveFile, Version
@@ -112,9 +114,15 @@ class RowReplication:
             if commit.metadata is None:
                 return None
             whole = self.source.load(version)
-            if state is not None and shape_of(whole) == shape_of(state):
+            if state is not None and shape_of(whole) == shape_of(state) and not _has_other_columns(whole):
                 return None
         return self.source.load_for_files(version)
+
+
+def _has_other_columns(whole: Snapshot) -> bool:
+    """Says if a column of `whole` may be another one than before: it has the name, but the values of other columns."""
+    before = metadata_before(whole.version, whole.metadata, whole.log)
+    return before is None or has_mapping_change(older=mapped_schema(before), newer=mapped_schema(whole.metadata))
 
 
 def _properties(whole: Snapshot) -> dict[str, str]:
