@@ -116,7 +116,7 @@ def lossless(found: pa.DataType, wanted: pa.DataType) -> Conversion:
     """The leaf for reading: keeps values, and changes only their form or widens their type."""
     if not _holds(found, wanted):
         raise LossyConversionError(found, wanted)
-    return lambda array: _cast(array, wanted)
+    return lambda array: safe_cast(array, wanted)
 
 
 def conversion(
@@ -368,7 +368,7 @@ def _plain_list(array: pa.Array) -> pa.ListArray:
     if is_a.is_list(array.type):
         return array
     if not (is_a.is_list_view(array.type) or is_a.is_large_list_view(array.type)):
-        return _cast(array, as_list)
+        return safe_cast(array, as_list)
     # Not by Arrow's cast: for list views some versions (26) give one offset too few.
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
     ends = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths])).cast(pa.int32())
@@ -409,7 +409,7 @@ def _only_its_own(array: pa.Array) -> pa.Array:
     return array.take(pa.array(range(len(array)), pa.int64()))
 
 
-def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def safe_cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Arrow's safe cast, also of a slice in a large layout.
 
     Arrow refuses such a slice if it ends behind the first 2 GiB of its array; a copy begins anew.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from mmap import MAP_PRIVATE, mmap
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tablefeed import Committed, Delete, Insert, Update
 from tablefeed.errors import AppendOnlyError, IllegalOptionError, InvalidRowsError, SchemaMismatchError
 from tablefeed.model.actions import Version
 
+APPLIED = {"delta.feature.domainMetadata": "supported"}
 UPSERT: dict[str, Any] = {"matched": [Update()], "not_matched": [Insert()]}
 
 
@@ -356,6 +358,27 @@ def test_a_source_may_have_lists_in_each_of_arrows_forms(tmp_path: Path) -> None
         source = pa.table({"id": [1, 2, 3], "v": pa.array(lists, kind(pa.int64()))})
         tablefeed.merge(url, source, on=["id"], **UPSERT)
         assert [row["v"] for row in by_id(url)] == lists
+
+
+def texts(count: int, size: int) -> pa.Array:
+    """Texts of so many NUL characters, which take no memory until they are copied."""
+    ends, zeros = pa.array(range(0, (count + 1) * size, size), pa.int64()), mmap(-1, count * size, MAP_PRIVATE)
+    return pa.LargeStringArray.from_buffers(count, ends.buffers()[1], pa.py_buffer(zeros))
+
+
+def test_more_texts_than_arrow_has_in_a_column_are_refused_and_a_slice_of_them_is_not(tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    tablefeed.create(url, pa.schema({"id": pa.int64(), "v": pa.string()}), properties=APPLIED)
+    whole = pa.table({"id": range(2_060), "v": texts(2_060, 1 << 20)})
+    parts = whole.slice(0, 1_030), pa.table({"id": range(1_030, 2_060), "v": texts(1_030, 1 << 20)})
+    many = pa.concat_tables([part.cast(pa.schema({"id": pa.int64(), "v": pa.string()})) for part in parts])
+    with pytest.raises(InvalidRowsError, match=f"rows for {url}, or its .* 2 GiB of texts .* fewer rows at a time"):
+        tablefeed.merge(url, many, on=["id"], **UPSERT)
+    with pytest.raises(InvalidRowsError, match="2 GiB of texts"):
+        tablefeed.apply_changes(url, many, keys="id", sequence_by="id")
+    assert not unnamed_files(url)
+    tablefeed.merge(url, whole.slice(2_058), on=["id"], **UPSERT)
+    assert by_id(url) == [{"id": number, "v": "\0" * (1 << 20)} for number in (2_058, 2_059)]
 
 
 def test_a_text_that_is_not_utf8_is_refused_where_sql_needs_its_characters(tmp_path: Path) -> None:

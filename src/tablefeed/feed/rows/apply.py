@@ -19,7 +19,7 @@ from tablefeed.delta.commit_info import TableChange
 from tablefeed.errors import TABLE, SchemaMismatchError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows import state as states
-from tablefeed.feed.rows.columns import others
+from tablefeed.feed.rows.columns import in_one_array, others
 from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.rows.fold import fold
 from tablefeed.feed.rows.folding import KIND, SEQUENCE, Folded, Folding, Kind, Known
@@ -85,6 +85,7 @@ class Part:
         return (*(file.path for file in self.files), *(file.path for file in self.changes), *state)
 
 
+@in_one_array()
 def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) -> Part:
     """Applies the events of some keys: writes files of new rows, of changes, and of the new state.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablefeed.data.row_changes import row_classes
+from tablefeed.errors import TABLE, InvalidRowsError
 
 LONG = pa.int64()
 NONE = pa.scalar(None, LONG)
@@ -51,6 +54,24 @@ def gather(parts: Sequence[pa.ChunkedArray], at: pa.Array) -> pa.ChunkedArray:
     """Takes values by their index in `parts`, which are counted one after the other; a null index gives a null."""
     greatest = pc.max(at).as_py()
     return (parts[0] if greatest is None or greatest < len(parts[0]) else chained(parts)).take(at)
+
+
+_TOO_LONG = re.compile("offset overflow|array capacity|array too large|cannot contain more than")
+
+
+@contextmanager
+def in_one_array() -> Iterator[None]:
+    """Raises InvalidRowsError where a column is too long for an Arrow array, which holds up to 2 GiB of texts."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        if _TOO_LONG.search(str(error)) is None:
+            raise
+        raise InvalidRowsError(
+            f"The rows for {TABLE}, or its rows that they change, have a column of more than 2 GiB of texts or bytes, "
+            "or of 2,147,483,647 elements of lists, which are too many for one change. Nothing was committed. Change "
+            "fewer rows at a time.",
+        ) from error
 
 
 def with_types(columns: Mapping[str, pa.ChunkedArray], wanted: pa.Schema) -> dict[str, pa.ChunkedArray]:

@@ -12,7 +12,7 @@ from datetime import tzinfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablefeed.data.retype import LossyConversionError, in_form
+from tablefeed.data.retype import LossyConversionError, in_form, safe_cast
 from tablefeed.data.sql import Asked, EngineError, NotExactError, Program, RowFailedError, compile_expressions
 from tablefeed.delta.schema.arrow_schema import to_arrow
 from tablefeed.errors import TABLE, IllegalOptionError, InvalidRowsError, SchemaMismatchError
@@ -71,9 +71,8 @@ def in_plain_types(rows: pa.Table, schema: Struct, *, of: str) -> pa.Table:
 def converted(values: pa.ChunkedArray, kind: pa.DataType, what: str) -> pa.ChunkedArray:
     """Gives `values`, which `what` names, as `kind`. Raises SchemaMismatchError for a value that it does not hold."""
     try:
-        if not pa.types.is_nested(kind):
-            return values.cast(kind)
-        return pa.chunked_array([in_form(chunk, kind) for chunk in values.chunks], kind)
+        convert = in_form if pa.types.is_nested(kind) else safe_cast
+        return pa.chunked_array([convert(chunk, kind) for chunk in values.chunks], kind)
     except (LossyConversionError, pa.ArrowException) as error:
         raise SchemaMismatchError(
             f"The {what} for {TABLE} is {values.type} and cannot be converted to {kind} without loss: {error}. Nothing "

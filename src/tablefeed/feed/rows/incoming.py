@@ -17,7 +17,7 @@ from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
 from tablefeed.errors import TABLE, ConflictingOptionsError, IllegalOptionError, SchemaMismatchError
 from tablefeed.feed.rows.apply import Batch, check
 from tablefeed.feed.rows.asking import Asking
-from tablefeed.feed.rows.columns import first, member, struct_of, with_types
+from tablefeed.feed.rows.columns import first, in_one_array, member, struct_of, with_types
 from tablefeed.feed.rows.envelopes import unwrapped
 from tablefeed.feed.rows.expressions import converted, held, in_plain_types
 from tablefeed.feed.rows.folding import ABSENT, END_AT, KIND, SEQUENCE, START_AT, Folding, Kind, chosen_columns
@@ -113,6 +113,7 @@ def _is_measured(kind: pa.DataType) -> bool:
     return any(check(kind) for check in (is_a.is_integer, is_a.is_floating, is_a.is_decimal, is_a.is_temporal))
 
 
+@in_one_array()
 def fitted(target: TargetRows, changes: pa.Table, asked: Asking) -> tuple[TargetRows, Batch]:
     """Gives the events of `changes`, and the table with the columns that they add to it where the user asked for it.
 

@@ -23,7 +23,7 @@ from tablefeed.delta.schema.arrow_schema import from_arrow, to_arrow
 from tablefeed.errors import TABLE, InvalidRowsError, SchemaMismatchError
 from tablefeed.feed.commit.transaction import Transaction
 from tablefeed.feed.rows.apply import as_merge
-from tablefeed.feed.rows.columns import counting, others
+from tablefeed.feed.rows.columns import counting, in_one_array, others
 from tablefeed.feed.rows.events import key_numbers
 from tablefeed.feed.rows.expressions import compiled, evaluated, in_plain_types
 from tablefeed.feed.rows.keyed import FoundRows, check_keys, check_texts, find, key_ranges, only_equal
@@ -54,6 +54,7 @@ class _Made:
     replaces: pa.Array | None
 
 
+@in_one_array()
 def merging(target: TargetRows, asked: Merging, *, txn: Txn | None, now_ms: int) -> Transaction | None:
     """Gives the transaction that merges; None where it changes nothing, and there is no `txn` to record.
 
