@@ -360,6 +360,14 @@ def test_a_source_may_have_lists_in_each_of_arrows_forms(tmp_path: Path) -> None
         assert [row["v"] for row in by_id(url)] == lists
 
 
+def test_a_source_may_have_a_dictionary_of_views(tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    tablefeed.append(url, pa.table({"id": [1], "v": ["a"]}))
+    views = pa.DictionaryArray.from_arrays([1, 0], pa.array(["b", None], pa.string_view()))
+    tablefeed.merge(url, pa.table({"id": [1, 2], "v": views}), on=["id"], **UPSERT)
+    assert by_id(url) == [{"id": 1, "v": None}, {"id": 2, "v": "b"}]
+
+
 def texts(count: int, size: int) -> pa.Array:
     """Texts of so many NUL characters, which take no memory until they are copied."""
     ends, zeros = pa.array(range(0, (count + 1) * size, size), pa.int64()), mmap(-1, count * size, MAP_PRIVATE)

@@ -71,7 +71,8 @@ def in_plain_types(rows: pa.Table, schema: Struct, *, of: str) -> pa.Table:
 def converted(values: pa.ChunkedArray, kind: pa.DataType, what: str) -> pa.ChunkedArray:
     """Gives `values`, which `what` names, as `kind`. Raises SchemaMismatchError for a value that it does not hold."""
     try:
-        convert = in_form if pa.types.is_nested(kind) else safe_cast
+        # Arrow's cast knows no dictionary of views.
+        convert = in_form if pa.types.is_nested(kind) or pa.types.is_dictionary(values.type) else safe_cast
         return pa.chunked_array([convert(chunk, kind) for chunk in values.chunks], kind)
     except (LossyConversionError, pa.ArrowException) as error:
         raise SchemaMismatchError(
