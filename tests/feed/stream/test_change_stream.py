@@ -153,6 +153,22 @@ def test_a_stream_does_not_begin_with_a_commit_that_replaced_a_column_of_the_row
         source.tasks(begin, source.latest(begin, Limits()))
 
 
+def test_a_stream_that_an_overwrite_of_a_type_stops_begins_anew_with_the_whole_table(tmp_path: Path) -> None:
+    recorded_changes = {"delta.enableChangeDataFeed": "true"}
+    tablefeed.append(tmp_path, pa.table({"id": [1], "kind": [1]}), properties=recorded_changes)
+    source = changes_of(tmp_path)
+    first = source.latest(source.initial(), Limits())
+    tablefeed.append(tmp_path, pa.table({"id": [2], "kind": ["b"]}), mode="overwrite", overwrite_schema=True)
+
+    with pytest.raises(SchemaChangedError, match="With readChangeFeed, begin with the whole table"):
+        source.latest(first, Limits())
+
+    anew, from_there = changes_of(tmp_path), changes_of(tmp_path, starting_version=1)
+    assert read(anew, anew.initial(), anew.latest(anew.initial(), Limits())) == [(2, "insert", 1)]
+    with pytest.raises(SchemaChangedError, match="start at version 2"):  # before a row is read
+        from_there.tasks(from_there.initial(), from_there.latest(from_there.initial(), Limits()))
+
+
 def test_nor_where_the_log_does_not_say_any_more_which_columns_these_rows_have(tmp_path: Path) -> None:
     mapped = {"delta.columnMapping.mode": "name"}
     rows = pa.table({"id": [1], "kind": ["a"]})

@@ -18,7 +18,7 @@ from tablefeed.delta.schema.column_mapping import (
 from tablefeed.errors import SchemaChangedError
 from tablefeed.feed.changes.change_rules import refuse_reserved_names
 from tablefeed.feed.snapshot.table_log import Snapshot
-from tablefeed.feed.stream.schema_unblock import needed_words
+from tablefeed.feed.stream.schema_unblock import FROM_WHOLE_TABLE, needed_words
 from tablefeed.log.compatibility import added_columns, can_read, can_read_older
 from tablefeed.model.actions import Metadata, Version
 from tablefeed.model.schema import Struct, all_nullable, describe
@@ -129,7 +129,8 @@ def _go_on(older: Struct, newer: Struct, version: Version | None) -> str:
     )
     needed = needed_words(older, newer)
     if needed is None:
-        return f"No single schema can read the rows before and after that change: {begin}."
+        said = f"No single schema can read the rows before and after that change: {begin}."
+        return said if version is None else f"{said} {FROM_WHOLE_TABLE}"
     which = "the version of that change" if version is None else str(version)
     words = f" and {' and '.join(needed)} set to {which} or to 'always'" if needed else ""
     columns = "; ".join(f"{option} for {', '.join(found)}" for option, found in needed.items())

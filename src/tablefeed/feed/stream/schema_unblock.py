@@ -53,11 +53,18 @@ def needed_words(older: Struct, newer: Struct) -> dict[str, list[str]] | None:
     return {option: columns for option, columns in found.items() if columns}
 
 
+FROM_WHOLE_TABLE = (
+    "With readChangeFeed, begin with the whole table if that version removes older rows: they cannot be read."
+)
+"""Added to the advice to begin at the version of a change after which older values cannot be read."""
+
+
 def _never(older: Struct, newer: Struct, version: Version, url: str) -> SchemaChangedError:
     return SchemaChangedError(
         f"The schema of {url} at version {version} has a column in which older values cannot be read: "
         f"{', '.join(_widened(older, newer)) or 'one that no longer allows null'}. Start with a new checkpoint and a "
-        f"new schemaTrackingLocation, from the whole table or with startingVersion={version}.",
+        f"new schemaTrackingLocation, from the whole table or with startingVersion={version}. "
+        f"{FROM_WHOLE_TABLE}",
         url=url,
         version=version,
         error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
