@@ -280,12 +280,17 @@ def test_statistics_are_not_parsed_of_files_that_partition_values_rule_out() -> 
     assert list(answers) == [False, False, True, False, True]
 
 
-@pytest.mark.parametrize("column", ["key", "value"])
-@pytest.mark.parametrize("other", [Map(Primitive("string"), Primitive("string"), value_contains_null=True), "string"])
-def test_nulls_counted_among_the_keys_and_values_of_maps_are_not_those_of_columns(
+TEXTS = Primitive("string")
+
+
+@pytest.mark.parametrize("column", ["key", "value", "item", "l"])
+@pytest.mark.parametrize(
+    "other", [Map(TEXTS, TEXTS, value_contains_null=True), Array(TEXTS, contains_null=True), "string"]
+)
+def test_nulls_counted_among_the_parts_of_lists_and_maps_are_not_those_of_columns(
     column: str, other: DataType | str
 ) -> None:
-    # delta-rs 1.5 counts no null for the column `key` of a file where no map is null or empty, whatever the column has.
+    # delta-rs 1.5 counts no null for the column `item` of a file where no list of pyarrow's has one, is null or empty.
     schema = Struct((field(column, "boolean"), field("other", other)))
     is_sure = other == "string"
 

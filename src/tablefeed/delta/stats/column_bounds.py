@@ -8,7 +8,8 @@ is dropped where it is not certain:
 - A 32-bit float may be written with just enough digits to differ from other floats, and be kept so when its column
   becomes a double. A decimal may have been converted to a double, and a whole one to 64 bits, which may overflow.
 - Some writers include NaN in bounds and some do not: the bounds returned here never include it.
-- delta-rs up to 1.5 writes the nulls among the keys and values of maps as those of the columns `key` and `value`.
+- delta-rs up to 1.6.1 may write the nulls among the elements of a list, or the keys or values of a map, as those of the
+  column that is called like these parts are in the file: `item`, `key`, `value`.
 - Days before the Gregorian calendar may be counted in the Julian one. Instants before 1900 may be computed with the
   offset that their zone has had since.
 
@@ -43,12 +44,12 @@ from tablefeed.model.statistics import LeafPath
 class Leaf:
     """A leaf of primitive type. `path` has the names used in statistics: physical names where columns are mapped.
 
-    `beside_maps`: the table has a map, so null counts for a column called `key` or `value` may be those of the map.
+    `beside_lists`: the table has a list or map, so the null count of a column called like its parts may be theirs.
     """
 
     path: LeafPath
     type: Primitive | Decimal
-    beside_maps: bool = False
+    beside_lists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,8 @@ _MINIMA, _MAXIMA, _RECORDS = "minValues", "maxValues", "numRecords"
 _NULLS, _NULLS_ELSEWHERE = "nullCount", "nullCounts"  # the second is in one text of the protocol
 _GROUPS = (_MINIMA, _MAXIMA, _NULLS, _RECORDS)  # none is a prefix of another
 
-_OF_MAPS = (("key",), ("value",))
+_OF_PARTS = frozenset((name,) for name in ("element", "item", "l", "key", "value", "keys", "values"))
+"""Columns called like the parts of lists and maps: `item` is Arrow's usual name, `l` is DuckDB's."""
 _File = Mapping[str, Any]  # Any: JSON that is checked here
 
 
@@ -130,7 +132,7 @@ def _bounds(files: Sequence[_File], leaf: Leaf) -> ColumnBounds:
     counts = [
         (_at(file, _NULLS if _NULLS in file else _NULLS_ELSEWHERE, leaf.path), file.get(_RECORDS)) for file in files
     ]
-    if leaf.beside_maps and leaf.path in _OF_MAPS:
+    if leaf.beside_lists and leaf.path in _OF_PARTS:
         counts = [(None, None)] * len(files)
     bounded = pc.or_(low.is_valid(), high.is_valid())
     # Only "all null" and "no null" are used: counts include the rows that deletion vectors delete.

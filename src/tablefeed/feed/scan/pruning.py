@@ -26,7 +26,7 @@ from tablefeed.errors import TablefeedError
 from tablefeed.feed.scan.task import LoggedColumns, PartitionColumn
 from tablefeed.feed.snapshot.verdicts import Known, Verdict, answers, rows_may_pass, verdict_on
 from tablefeed.log.replay import without_statistics
-from tablefeed.model.schema import Decimal, Map, Primitive, Struct, fields_along, walk
+from tablefeed.model.schema import Array, Decimal, Map, Primitive, Struct, fields_along, walk
 from tablefeed.model.statistics import LeafPath
 
 MAY_MATCH = pa.field("may_match", pa.bool_())
@@ -128,8 +128,8 @@ def leaf_at(path: LeafPath, schema: Struct, columns: LoggedColumns) -> Leaf | No
     kind = fields[-1].type if len(fields) == len(path) else None
     if not isinstance(kind, Primitive | Decimal) or kind in _WITHOUT_ORDER:
         return None
-    has_maps = any(isinstance(part.type, Map) for part in walk(schema))
-    return Leaf(path=columns.path_in_log(fields), type=kind, beside_maps=has_maps)
+    has_lists = any(isinstance(part.type, Array | Map) for part in walk(schema))
+    return Leaf(path=columns.path_in_log(fields), type=kind, beside_lists=has_lists)
 
 
 def _pairs(values: pa.MapArray) -> list[dict[str, str | None]]:
