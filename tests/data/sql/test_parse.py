@@ -84,5 +84,19 @@ def test_what_is_no_expression_is_refused(text: str) -> None:
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a in ( )", "IN has an empty list"),
+        ("a IN (1, )", "ends with a comma"),
+        ("greatest(a, b,) > 1", "ends with a comma"),
+    ],
+)
+def test_a_list_that_only_sqlglot_reads_is_refused(text: str, why: str) -> None:
+    with pytest.raises(NotExactError, match=why):
+        parse(text)
+    assert parse("a IN (',', ')') OR f() > 1") is not None
+
+
 def test_a_function_keeps_the_name_that_was_written() -> None:
     assert parse("nvl(DATE_ADD(d, 1), d)").sql("spark") == "NVL(DATE_ADD(d, 1), d)"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tablefeed.data.oldest import why_too_old
@@ -46,6 +47,8 @@ def parse(text: str) -> exp.Expr:
     unread = [word for word in words if word.upper() in _UNREAD_WORDS]
     if unread:
         raise NotExactError(text, part=unread[0], reason="it is not evaluated here: write it differently")
+    if (why := _unlike_spark(words)) is not None:
+        raise NotExactError(text, part=text, reason=why)
     if len(found) != 1 or found[0] is None:
         raise NotExactError(text, part=text, reason="it is not one expression")
     # One node stands for `<=>` and for IS NOT DISTINCT FROM, which in Spark also binds the comparisons on its right.
@@ -53,6 +56,15 @@ def parse(text: str) -> exp.Expr:
     _check_binding(found[0], text, {**_LEVELS, "nullsafeeq": _PREDICATE} if has_distinct else _LEVELS)
     tree: exp.Expr = found[0]
     return tree
+
+
+def _unlike_spark(words: list[str]) -> str | None:
+    """Why Spark cannot read a list that sqlglot reads; None where there is no such list."""
+    if (",", ")") in pairwise(words):
+        return "a list ends with a comma"
+    if ["IN", "(", ")"] in ([word.upper() for word in words[at : at + 3]] for at in range(len(words))):
+        return "IN has an empty list"
+    return None
 
 
 def as_sql(node: exp.Expr) -> str:
