@@ -150,6 +150,7 @@ class IndexTable:
             recorded={},
             records_all=False,
             indexing=Indexing(),
+            named={},
         )
         operation = micro_batch(WriteKind.APPEND, txn.app_id, txn.txn_version)
         files = (self._split(path),)

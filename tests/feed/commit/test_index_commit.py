@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -198,6 +199,29 @@ def test_an_overwrite_without_rows_of_unknown_fate_is_found(table: Path, flavour
     tablefeed.append(table, theirs)
 
     assert isinstance(tablefeed.append(table, rows, mode="overwrite", app_id="loader", txn_version=7), AlreadyApplied)
+    assert ids(table) == [903]
+
+
+def test_a_write_is_known_although_a_restored_copy_lacks_its_note(table: Path) -> None:
+    append = partial(tablefeed.append, table, new_rows(table, 901), app_id="loader", txn_version=7)
+    append()
+    version, there = tablefeed.open_table(table).version, ids(table)
+    shutil.rmtree(table / NOTES_DIR)
+
+    assert append() == already_applied(version, recorded=7)
+    assert ids(table) == there
+
+
+@pytest.mark.parametrize("flavour", ["json"], indirect=True)
+def test_an_overwrite_without_rows_is_known_by_its_commit_although_its_note_is_gone(table: Path) -> None:
+    rows = new_rows(table, 903)
+    overwrite = partial(tablefeed.append, table, rows.slice(0, 0), mode="overwrite", app_id="loader", txn_version=7)
+    overwrite()
+    tablefeed.append(table, rows)
+    version = tablefeed.open_table(table).version
+    shutil.rmtree(table / NOTES_DIR)
+
+    assert overwrite() == already_applied(version, recorded=7)
     assert ids(table) == [903]
 
 

@@ -36,17 +36,19 @@ NOTES_DIR = f"{names.LOG_DIR}/_tablefeed"
 _NAME = re.compile(r"(?:txn-(?P<tried>[0-9]+)|made-(?P<made>[0-9]+)-(?P<manifest_id>[0-9a-f]+))", re.ASCII)
 
 
-def recorded(log: IndexTablesLog, state: Snapshot, txn: Txn, *, since: Version | None = None) -> Replay | None:
+def recorded(
+    log: IndexTablesLog, state: Snapshot, txn: Txn, *, named: Mapping[str, int], since: Version | None = None
+) -> Replay | None:
     """Gives the newest version up to `state` that holds `txn` or a later write of its application, else None.
 
     Reads the versions after that of the first try, or after `since`: the caller has looked at the earlier ones. Where
     one of them is gone from the log, a live split with the name of the write shows it too. Else CommitUnknownError is
-    raised. Raises LogError where a note is damaged.
+    raised. Raises LogError where a note is damaged. `named` is that of the plan.
     """
     noted = _noted(log, txn)
     first = _first_tried(log, txn, noted) if since is None else since
     if first is None:
-        return None
+        return _recorded_without_note(state, txn, named)
     made = {note.manifest_id: note.txn_version for note in noted if note.txn_version >= txn.txn_version}
     for version in range(state.version, first, -1):
         try:
@@ -100,6 +102,18 @@ class _Note:
     name: str
     txn_version: int
     manifest_id: str | None
+
+
+def _recorded_without_note(state: Snapshot, txn: Txn, named: Mapping[str, int]) -> Replay | None:
+    """Finds a write whose note is gone by what was read of the table in any case.
+
+    A copy of the table was restored, or the table was made anew, after the note was put and before the commit was. Then
+    the writer died. The commits since the last state or checkpoint have the write, and so have the live splits.
+    """
+    known = state.facts.txns.get(txn.app_id)
+    in_commits = -1 if known is None else known.txn_version
+    newest = max(in_commits, named.get(application_key(txn.app_id), -1))
+    return None if newest < txn.txn_version else Replay(txn_version=newest, commit=None)
 
 
 def _noted(log: TableLog, txn: Txn) -> list[_Note]:

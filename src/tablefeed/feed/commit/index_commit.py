@@ -81,7 +81,8 @@ class IndexCommit(FormatCommit):
         txn = self._transaction.txn
         if txn is None or state is None:
             return None
-        found = index_attempts.recorded(self._log, state, txn, since=self._tried_after)
+        named = self._plan.named
+        found = index_attempts.recorded(self._log, state, txn, named=named, since=self._tried_after)
         if found is not None:
             index_states.complete(self._log, state, now_ms=self._around.now_ms())
         return found

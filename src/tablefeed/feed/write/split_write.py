@@ -38,7 +38,7 @@ from tablefeed.indextables.log.partition_values import Constants, timestamp_text
 from tablefeed.indextables.split.damage import DamagedSplitError
 from tablefeed.indextables.split.indexing import Indexed, Indexing
 from tablefeed.indextables.split.split_file import read_index
-from tablefeed.indextables.split.split_name import split_name
+from tablefeed.indextables.split.split_name import newest_of_each, split_name
 from tablefeed.indextables.split.table_indexing import indexing_of
 from tablefeed.model.actions import AddFile, Txn
 from tablefeed.model.schema import Primitive, Struct
@@ -82,6 +82,7 @@ def plan_split_write(
         partition_columns = snapshot.metadata.partition_columns
     check_types(to_arrow(schema), partition_by=partition_columns)
     check_zone(schema, rows, rules.assignment)
+    indexing, named = _indexing(log, snapshot, to_arrow(schema), partition_columns, rules.index_as)
     return SplitPlan(
         location=log.location,
         url=log.url,
@@ -93,7 +94,8 @@ def plan_split_write(
         rules=rules,
         recorded={},
         records_all=False,
-        indexing=_indexing(log, snapshot, to_arrow(schema), partition_columns, rules.index_as),
+        indexing=indexing,
+        named=named,
     )
 
 
@@ -103,13 +105,16 @@ def _indexing(
     schema: pa.Schema,
     partition_columns: tuple[str, ...],
     asked: Mapping[str, str],
-) -> Indexing:
-    """How new splits index the columns: like the table's splits, or as `asked` where no split was ever written."""
-    wanted, there = _asked(schema, asked), None
+) -> tuple[Indexing, Mapping[str, int]]:
+    """How new splits index the columns: like the table's splits, or as `asked` where no split was ever written.
+
+    Also gives what `SplitPlan.named` has.
+    """
+    wanted, there, named = _asked(schema, asked), None, dict[str, int]()
     if isinstance(snapshot, IndexSnapshot) and isinstance(log, IndexTablesLog):
-        there = _indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
+        there, named = _indexing_of_table(log, snapshot, schema, partition_by=partition_columns)
     if there is None:
-        return Indexing(strings={name: way for name, way in wanted.items() if way is not Indexed.STRING})
+        return Indexing(strings={name: way for name, way in wanted.items() if way is not Indexed.STRING}), named
     for name, way in wanted.items():
         if there.of(name) is not way:
             raise UnsupportedOptionError(
@@ -117,7 +122,7 @@ def _indexing(
                 remedy=f"The splits of {log.url} index {name} as {there.of(name)}, and those of a table are alike. "
                 "Leave it out, or write to another table.",
             )
-    return there
+    return there, named
 
 
 # how the splits of a table index its columns, so that new splits do the same
@@ -127,36 +132,41 @@ _known: WeakKeyDictionary[IndexTablesLog, tuple[str, Indexing]] = WeakKeyDiction
 
 def _indexing_of_table(
     log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, *, partition_by: Sequence[str]
-) -> Indexing | None:
+) -> tuple[Indexing | None, dict[str, int]]:
     """Gives how the splits of `snapshot` index the columns of `schema`, the table's; None if it never had a split.
+
+    The first time it reads the live splits, and also gives the txns in their names (`SplitPlan.named`).
 
     Raises UnsupportedFeatureError, which names the column or feature, where they index in a way that we cannot write,
     LogError for an invalid doc mapping, and DataFileError where the split that is read is damaged.
     """
     table_id, (known_id, known) = snapshot.metadata.table_id, _known.get(log, ("", None))
-    if known is None or known_id != table_id:
-        known = _found(log, snapshot, schema, partition_by)
-        if known is not None:
-            _known[log] = table_id, known
-    return known
+    if known is not None and known_id == table_id:
+        return known, {}
+    known, named = _found(log, snapshot, schema, partition_by)
+    if known is not None:
+        _known[log] = table_id, known
+    return known, named
 
 
 def _found(
     log: IndexTablesLog, snapshot: IndexSnapshot, schema: pa.Schema, partition_by: Sequence[str]
-) -> Indexing | None:
-    registry = snapshot.doc_mappings
+) -> tuple[Indexing | None, dict[str, int]]:
+    registry, named = snapshot.doc_mappings, dict[str, int]()
     told: dict[str, None] = {}
     one: AddFile | None = None
     for batch in log.files_of(snapshot.version, snapshot.unreadable):
         told |= dict.fromkeys(text for text in pc.unique(batch["doc_mapping"].cast("string")).to_pylist() if text)
+        for key, version in newest_of_each(batch["log_path"].to_pylist()).items():
+            named[key] = max(version, named.get(key, -1))
         refs = pc.unique(batch["doc_mapping_ref"]).to_pylist()
         told |= dict.fromkeys(registry[ref] for ref in refs if ref in registry)
         if batch.num_rows and one is None:
             (one,) = columns.to_add_files(batch.slice(0, 1))
     if one is None and not registry:
-        return None
+        return None, named
     index = [] if one is None else _fields(log, one)
-    return indexing_of(told or registry.values(), schema, partition_by=partition_by, index=index, url=log.url)
+    return indexing_of(told or registry.values(), schema, partition_by=partition_by, index=index, url=log.url), named
 
 
 def _fields(log: IndexTablesLog, add: AddFile) -> list[dict[str, Any]]:  # Any: JSON

@@ -182,6 +182,9 @@ class SplitPlan(PlannedWrite):
 
     indexing: Indexing
     """How the splits index the columns."""
+    named: Mapping[str, int]
+    """The newest txn version of each application in the names of the live splits, by its key. Only the first plan of a
+    query, or of a call, reads these names. Later ones have none."""
 
 
 WritePlan = DeltaPlan | SplitPlan

@@ -36,5 +36,14 @@ def split_name(task: int, txn: Txn | None, *, chance: uuid.UUID) -> str:
 def newest_of(app_id: str, paths: Iterable[str]) -> int | None:
     """The newest txn version of `app_id` in the names of `paths`; None where none of them has a txn of it."""
     key = application_key(app_id)
-    found = (_OF_TXN.fullmatch(path.rpartition("/")[2]) for path in paths if key in path)
-    return max((int(match["version"]) for match in found if match is not None and match["key"] == key), default=None)
+    return newest_of_each(path for path in paths if key in path).get(key)
+
+
+def newest_of_each(paths: Iterable[str]) -> dict[str, int]:
+    """The newest txn version of each application in the names of `paths`, by the application's key."""
+    newest: dict[str, int] = {}
+    for path in paths:
+        match = _OF_TXN.fullmatch(path.rpartition("/")[2])
+        if match is not None:
+            newest[match["key"]] = max(int(match["version"]), newest.get(match["key"], -1))
+    return newest
