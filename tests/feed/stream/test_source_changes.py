@@ -8,7 +8,7 @@ import pytest
 
 from support.checkpoints import classic_name, put_checkpoint
 from support.logs import Action, a_log, a_source, add, at, col, delivered, info, meta, metadata, protocol, put, remove
-from support.tracking import mapped
+from support.tracking import mapped, schema
 from tablefeed.errors import (
     ChangeRefusedError,
     LogError,
@@ -157,6 +157,20 @@ def test_names_that_no_commit_up_to_a_checkpoint_changed_are_those_of_the_checkp
     source = a_source(cleaned_up_before_1(brought_by_2=[info()]), starting_version=1)
 
     assert delivered(source, at(1), source.latest(at(1), Limits())) == ["f", "g"]
+
+
+def test_a_stream_does_not_go_on_where_a_column_may_have_been_dropped_since_a_version_that_was_cleaned_up() -> None:
+    log = a_log(v1=[add("f")], v2=[metadata(schema(id="long")), remove("f"), add("g")], v3=[add("h")])
+    put_checkpoint(log.store, classic_name(3), [protocol(), metadata(schema(id="long")), add("g"), add("h")])
+    policy = ChangePolicy(skip_change_commits=True)
+
+    with pytest.raises(SchemaChangedError, match="Start with a new checkpoint, from the whole table"):
+        a_source(log, policy=policy).latest(at(1), Limits())
+
+    whole = a_source(log, policy=policy)
+    assert delivered(whole, whole.initial(), whole.latest(whole.initial(), Limits())) == ["g", "h"]
+    later = a_source(log, policy=policy, starting_version=2)
+    assert delivered(later, at(2), later.latest(at(2), Limits())) == ["h"]
 
 
 OTHER = "22222222-2222-2222-2222-222222222222"

@@ -88,21 +88,26 @@ class FixedMetadata(StreamMetadata):
         self.read, self.schema = query.begun, query.schema
 
     def begin(self, held_at: Version, begins_at: Version, *, is_first: bool) -> None:  # noqa: ARG002 - not needed
-        """See `StreamMetadata`. Checks once. Raises LogError where the columns' names in files are not known now."""
+        """See `StreamMetadata`. Checks once.
+
+        Raises LogError where the columns' names in files are not known now, and SchemaChangedError where the schema is
+        not, because a later version changed the metadata.
+        """
         if self._began:
             return
         begun = self._query.begun
         for version in (Version(min(v, begun.version)) for v in (held_at, begins_at)):
             try:
                 held = metadata_at(version, begun)
-            except VersionNotFoundError:
+            except VersionNotFoundError as error:
+                changed_at = Version(error.earliest)
                 continue
             break
         else:
             # A missing commit is a hole: an error, or else the first commit after it is checked (`check_behind_hole`).
-            if is_mapped(begun.metadata) and begun.log.head(begins_at) is not None:
-                raise self._unknown_names(begins_at)
-            held = begun.metadata  # that version was cleaned up; the commits that are read have all later changes
+            if begun.log.head(begins_at) is not None:
+                self._check_known(begins_at, changed_at)
+            held = begun.metadata
         try:
             self._check(held, version)
         except SchemaChangedError:
@@ -131,14 +136,26 @@ class FixedMetadata(StreamMetadata):
                 ", ".join(added),
             )
 
-    def _unknown_names(self, version: Version) -> LogError:
-        url = self._query.begun.log.url
-        return LogError(
-            f"The log of {url} does not go back far enough to give the names that the columns of version {version} "
-            "have in files. Start with a later version and a new checkpoint.",
-            url=url,
-            error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
-        )
+    def _check_known(self, version: Version, changed_at: Version) -> None:
+        """Raises where the schema of `version`, which was cleaned up, may not be that of the table now."""
+        begun = self._query.begun
+        if is_mapped(begun.metadata):
+            raise LogError(
+                f"The log of {begun.url} does not go back far enough to give the names that the columns of version "
+                f"{version} have in files. Start with a later version and a new checkpoint.",
+                url=begun.url,
+                error_class="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
+            )
+        changed = begun.log.commit(changed_at)
+        if changed is not None and changed.metadata is not None:
+            raise SchemaChangedError(
+                f"Version {changed_at} of {begun.url} changes its metadata, and the log does not go back far enough to "
+                f"give the schema of version {version}. Values of a column that was dropped would be lost. Start with "
+                f"a new checkpoint, from the whole table. With startingVersion={changed_at} earlier rows are left out.",
+                url=begun.url,
+                version=changed_at,
+                error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+            )
 
 
 def check_behind_hole(commit: Commit, metadata: StreamMetadata, *, expected: Version, begun: Snapshot) -> None:
