@@ -90,12 +90,17 @@ def test_what_is_no_expression_is_refused(text: str) -> None:
         ("a in ( )", "IN has an empty list"),
         ("a IN (1, )", "ends with a comma"),
         ("greatest(a, b,) > 1", "ends with a comma"),
+        ("a NOT NULL", "IS NOT NULL"),
+        ("a IS NOT DISTINCT FROM b AND c NOTNULL", "IS NOT NULL"),
+        ("CAST(a AS text) = '1'", "no type TEXT"),
+        ("TRUE = CAST(a AS bool)", "no type BOOL"),
+        ("CAST(a AS DOUBLE PRECISION) > 1", "no type DOUBLE PRECISION"),
     ],
 )
-def test_a_list_that_only_sqlglot_reads_is_refused(text: str, why: str) -> None:
+def test_what_only_sqlglot_reads_is_refused(text: str, why: str) -> None:
     with pytest.raises(NotExactError, match=why):
         parse(text)
-    assert parse("a IN (',', ')') OR f() > 1") is not None
+    assert parse("a IN (',', ')') OR f() > 1 OR NOT NULL OR CAST(a AS DECIMAL(3, 1)) IS NOT NULL") is not None
 
 
 def test_a_function_keeps_the_name_that_was_written() -> None:

@@ -47,10 +47,10 @@ def parse(text: str) -> exp.Expr:
     unread = [word for word in words if word.upper() in _UNREAD_WORDS]
     if unread:
         raise NotExactError(text, part=unread[0], reason="it is not evaluated here: write it differently")
-    if (why := _unlike_spark(words)) is not None:
-        raise NotExactError(text, part=text, reason=why)
     if len(found) != 1 or found[0] is None:
         raise NotExactError(text, part=text, reason="it is not one expression")
+    if (why := _unlike_spark([word.upper() for word in words], found[0])) is not None:
+        raise NotExactError(text, part=text, reason=why)
     # One node stands for `<=>` and for IS NOT DISTINCT FROM, which in Spark also binds the comparisons on its right.
     has_distinct = any(word.upper() == "DISTINCT" for word in words)
     _check_binding(found[0], text, {**_LEVELS, "nullsafeeq": _PREDICATE} if has_distinct else _LEVELS)
@@ -58,12 +58,31 @@ def parse(text: str) -> exp.Expr:
     return tree
 
 
-def _unlike_spark(words: list[str]) -> str | None:
-    """Why Spark cannot read a list that sqlglot reads; None where there is no such list."""
+# fmt: off
+_TYPES = frozenset({
+    "BOOLEAN", "TINYINT", "BYTE", "SMALLINT", "SHORT", "INT", "INTEGER",
+    "BIGINT", "LONG", "FLOAT", "REAL", "DOUBLE", "DECIMAL", "DEC",
+    "NUMERIC", "STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ",
+    "VOID", "VARIANT", "ARRAY", "MAP", "STRUCT",
+})
+# fmt: on
+"""Spark's names of types. sqlglot knows more, such as TEXT and BOOL."""
+
+
+def _unlike_spark(words: list[str], tree: exp.Expr) -> str | None:
+    """Why Spark cannot read the `words`, in upper case, of which sqlglot made `tree`; None where it can."""
+    from sqlglot import exp
+
     if (",", ")") in pairwise(words):
         return "a list ends with a comma"
-    if ["IN", "(", ")"] in ([word.upper() for word in words[at : at + 3]] for at in range(len(words))):
+    if ["IN", "(", ")"] in (words[at : at + 3] for at in range(len(words))):
         return "IN has an empty list"
+    if len(list(tree.find_all(exp.Is))) > words.count("IS") - words.count("DISTINCT"):
+        return "Spark writes IS NULL and IS NOT NULL"
+    for at in (at for at, word in enumerate(words) if word == "AS"):
+        kind, behind = (*words[at + 1 : at + 3], "", "")[:2]
+        if kind not in _TYPES or behind not in ("(", ")", "<"):
+            return f"Spark has no type {kind if behind in '()<' else f'{kind} {behind}'}"
     return None
 
 
