@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from simulation.plain_index import LOG_DIR, actions, change_of_state, plain_lines, replayed
+from simulation.plain_index import LOG_DIR, actions, change_of_state, live_in_state, plain_lines, replayed
 from support.faulty_store import FaultyStore, Operation
 from tablefeed.errors import ObjectNotFoundError, StoreError
 from tablefeed.feed.commit.transaction import Surroundings
@@ -129,12 +129,17 @@ class Disk(MemoryStore):
             del self.history[version]  # its writer takes it back: a cleanup keeps the newest
 
     def without_stray(self, name: str) -> None:
-        """Deletes a commit, put just now, that does not follow the one before it or names files that are gone.
+        """Deletes a commit or state, put just now, that does not follow the one before it or names files that are gone.
 
-        Somebody has to: the table was deleted or made anew, and its writer cannot take the commit back, because it ends
-        or loses the store (docs/explanation/tables-that-go-away.md).
+        Somebody has to: the table was deleted, made anew or restored, and its writer cannot take the file back, because
+        it ends or loses the store (docs/explanation/tables-that-go-away.md).
         """
         version = self.version_of(name)
+        if version is None and STATE.match(name):
+            try:
+                live_in_state(self, name)
+            except ObjectNotFoundError:
+                super().delete(name)
         if version is None or version not in self.history:
             return
         added = (action["add"]["path"] for action in actions(self.history[version]) if "add" in action)
@@ -279,8 +284,8 @@ class Process:
     def restart(self) -> None:
         self.life += 1
         self.is_dead = False
-        self.newest_put: tuple[Disk, str] | None = None
-        """The last commit that this step has put."""
+        self.puts: list[tuple[Disk, str]] = []
+        """The commits and states that this step has put."""
         self.txn: Txn | None = None
         """The transaction that it writes, where a table's rows are overwritten."""
         self.logs: dict[str, DeltaLog | IndexTablesLog] = {}
@@ -346,8 +351,8 @@ class ProcessStore(FaultyStore):
                 raise StoreError(f"No answer to the put of {name}.", url=self.url)
             with self.disk.writing(self._process.txn):
                 is_put = self.disk.put_if_absent(name, data, within=within)
-            if is_put and self.disk.version_of(name) is not None:
-                self._process.newest_put = (self.disk, name)
+            if is_put and (COMMIT.match(name) or STATE.match(name)):
+                self._process.puts.append((self.disk, name))
             return is_put and self._struck != "repeat"
 
     @contextlib.contextmanager
@@ -371,9 +376,9 @@ class ProcessStore(FaultyStore):
         return _Call(self, kind, operation, name)
 
     def _hit(self, kind: FaultKind, name: str) -> None:
-        if kind in ("die", "die after", "down") and self._process.newest_put is not None:
-            disk, commit = self._process.newest_put
-            disk.without_stray(commit)
+        if kind in ("die", "die after", "down"):
+            for disk, put in self._process.puts:
+                disk.without_stray(put)
         if kind.startswith("die"):
             self._process.is_dead = True
             raise Death
@@ -404,7 +409,7 @@ class Running:
         self.world, self.process, self.begun_ms = world, process, world.now_ms
         self.replaced = {name: len(disk.past) for name, disk in world.disks.items()}
         """How often each table had been replaced when the step began."""
-        process.newest_put = None
+        process.puts.clear()
         self.wakes_at = 0
         self.is_done = False
         self._work, self._strikes = work, strikes
