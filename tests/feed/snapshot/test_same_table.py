@@ -318,6 +318,16 @@ def test_a_table_that_is_replaced_between_its_commit_and_the_time_of_its_file_is
     assert snapshot.head == store.stat(commit_path(newest))
 
 
+def test_a_table_whose_newest_commit_goes_while_it_is_loaded_is_loaded_anew() -> None:
+    store = a_store()
+    a_log(store, v0=[protocol(), metadata()], v1=[add("a")], v2=[add("b")])
+    restored = Fault(operation="stat", hook=lambda: store.delete(commit_path(2)))
+
+    snapshot = log_of(FaultyStore(store, faults=[restored])).load()
+
+    assert (snapshot.version, snapshot.head) == (1, store.stat(commit_path(1)))
+
+
 def test_a_table_that_is_replaced_while_newer_commits_are_read_is_loaded_anew() -> None:
     store = a_store()
     begun = a_log(store, v0=[protocol(), metadata()]).load()

@@ -153,7 +153,7 @@ class DeltaLog(TablePlace):
             self._listed = None  # a file of it is gone: the listing says what the log has now
             return self._load(version, read)
         snapshot = self.snapshot(segment.version, facts, unreadable=segments.without, reading=reading)
-        if is_first_try and not _is_listed(snapshot.head, segment):
+        if is_first_try and not _is_listed(snapshot.head, segment, is_newest=version is None):
             self._listed = None  # the table was replaced since the listing: these facts may be those of another one
             return self._load(version, read, is_first_try=False)
         if self.knows_ratified and version is None:  # an earlier version may be from before the catalog managed them
@@ -315,10 +315,16 @@ class DeltaLog(TablePlace):
         return TableNotFoundError(f"There is no Delta table at {self.url}: {why}.", url=self.url)
 
 
-def _is_listed(head: Entry | None, segment: LogSegment) -> bool:
-    """Whether `head` is the file that was listed as the segment's newest commit; also where either is not known."""
+def _is_listed(head: Entry | None, segment: LogSegment, *, is_newest: bool) -> bool:
+    """Whether `head` is the file that was listed as the segment's newest commit; also where none was listed.
+
+    It may be gone: a cleanup deletes old commits. But it keeps the newest one (`is_newest`). If that is gone, an older
+    copy of the table was restored.
+    """
     newest = next((file for file in segment.commits[-1:] if file.version == segment.version), None)
-    return head is None or newest is None or is_as_listed(head, newest)
+    if newest is None:
+        return True
+    return not is_newest if head is None else is_as_listed(head, newest)
 
 
 def _log_files(entries: Iterable[Entry]) -> list[LogFile]:
