@@ -33,6 +33,7 @@ from support.maintained import ids
 from tablefeed import errors
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit
+from tablefeed.feed.commit.settled_put import LOST_ANSWER_RETRIES
 from tablefeed.feed.commit.transaction import Transaction, batch_write
 from tablefeed.feed.snapshot.index_log import IndexTablesLog
 from tablefeed.feed.write.sink import plan_write, write_task
@@ -210,6 +211,23 @@ def test_a_write_is_known_although_a_restored_copy_lacks_its_note(table: Path) -
 
     assert append() == already_applied(version, recorded=7)
     assert ids(table) == there
+
+
+def test_who_does_not_know_the_outcome_finds_the_write_although_a_restored_copy_lacks_its_note(
+    table: Path, flavour: str
+) -> None:
+    following = Version(tablefeed.open_table(table).version + 1)
+    put = names.state_name(following) if flavour == "states" else names.commit_name(following)
+    silent = [Fault(operation="read", name=put, at=call) for call in range(1, LOST_ANSWER_RETRIES)]
+    log = log_of(table, Fault(operation="put_if_absent", name=put, when="after"), *silent)
+    write = partial(written, log, new_rows(table, 901), txn=("loader", 7))
+    with pytest.raises(errors.CommitUnknownError):
+        commit(log, log.load(), write(), still())
+    shutil.rmtree(table / NOTES_DIR)
+
+    outcome, _ = commit(log, log.load(), write(), still())
+
+    assert outcome == already_applied(following, recorded=7)
 
 
 @pytest.mark.parametrize("flavour", ["json"], indirect=True)

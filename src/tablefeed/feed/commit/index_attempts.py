@@ -105,10 +105,10 @@ class _Note:
 
 
 def _recorded_without_note(state: Snapshot, txn: Txn, named: Mapping[str, int]) -> Replay | None:
-    """Finds a write whose note is gone by what was read of the table in any case.
+    """Finds a write whose note is gone, by what the plan and the state have read.
 
-    A copy of the table was restored, or the table was made anew, after the note was put and before the commit was. Then
-    the writer died. The commits since the last state or checkpoint have the write, and so have the live splits.
+    The note is gone where the table was restored from a copy, or made anew, after the note and before the commit. The
+    write is still in the commits since the last state or checkpoint, or in the names of live splits.
     """
     known = state.facts.txns.get(txn.app_id)
     in_commits = -1 if known is None else known.txn_version

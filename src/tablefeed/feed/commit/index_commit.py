@@ -126,7 +126,7 @@ class IndexCommit(FormatCommit):
         state = _made(state)
         if txn is not None and self._tried_after is None:
             index_attempts.note(log, state, txn)
-        self._tried_after = state.version
+        self._tried_after, log.in_doubt = state.version, True
         form = self._form = index_states.form_of(log, state)
         now_ms, new_files = self._around.now_ms(), transaction.paths if self._plan.found is None else ()
         entry = _entry(transaction, state, form, now_ms=now_ms)
@@ -164,6 +164,7 @@ class IndexCommit(FormatCommit):
             index_states.follow(log, after, put.commit, writer=form.writer, replaces=self._replaces)
         if txn is not None:
             index_attempts.forget(log, txn)
+        log.in_doubt = False
         return after
 
     def longest_pause_s(self, lost: int) -> float:

@@ -135,13 +135,14 @@ def _indexing_of_table(
 ) -> tuple[Indexing | None, dict[str, int]]:
     """Gives how the splits of `snapshot` index the columns of `schema`, the table's; None if it never had a split.
 
-    The first time it reads the live splits, and also gives the txns in their names (`SplitPlan.named`).
+    The first time, and after a write of unknown outcome, it reads the live splits, and also gives the txns in their
+    names (`SplitPlan.named`).
 
     Raises UnsupportedFeatureError, which names the column or feature, where they index in a way that we cannot write,
     LogError for an invalid doc mapping, and DataFileError where the split that is read is damaged.
     """
     table_id, (known_id, known) = snapshot.metadata.table_id, _known.get(log, ("", None))
-    if known is not None and known_id == table_id:
+    if known is not None and known_id == table_id and not log.in_doubt:
         return known, {}
     known, named = _found(log, snapshot, schema, partition_by)
     if known is not None:

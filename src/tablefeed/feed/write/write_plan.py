@@ -183,8 +183,8 @@ class SplitPlan(PlannedWrite):
     indexing: Indexing
     """How the splits index the columns."""
     named: Mapping[str, int]
-    """The newest txn version of each application in the names of the live splits, by its key. Only the first plan of a
-    query, or of a call, reads these names. Later ones have none."""
+    """The newest txn version of each application in the names of the live splits, by its key. The first plan of a query
+    or call reads these names, and so does a plan after a write of unknown outcome. Others have none."""
 
 
 WritePlan = DeltaPlan | SplitPlan
