@@ -181,7 +181,8 @@ def _open_feed(
         rule = ChangesRecorded(versions=versions, log=log)
         rule.check(start.metadata, versions[0])
         is_of_end = read is None and (is_mapped(start.metadata) or is_mapped(newest.metadata))
-        read = _end(newest, start, versions) if is_of_end else newest
+        if read is None:
+            read = _end(newest, start, versions) if is_of_end else newest
         one_schema = OneSchema(versions=versions, read=read, is_of_end=is_of_end)
     else:
         read = _end(newest, start, versions)
