@@ -103,5 +103,12 @@ def test_what_only_sqlglot_reads_is_refused(text: str, why: str) -> None:
     assert parse("a IN (',', ')') OR f() > 1 OR NOT NULL OR CAST(a AS DECIMAL(3, 1)) IS NOT NULL") is not None
 
 
+@pytest.mark.parametrize(
+    "text", ["a.as = 1", "a.distinct IS NULL", "struct(a AS b)", "CAST(a AS INTERVAL DAY) IS NULL"]
+)
+def test_what_spark_reads_is_not_taken_for_what_only_sqlglot_reads(text: str) -> None:
+    assert parse(text) is not None
+
+
 def test_a_function_keeps_the_name_that_was_written() -> None:
     assert parse("nvl(DATE_ADD(d, 1), d)").sql("spark") == "NVL(DATE_ADD(d, 1), d)"

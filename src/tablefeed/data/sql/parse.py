@@ -73,15 +73,18 @@ def _unlike_spark(words: list[str], tree: exp.Expr) -> str | None:
     """Why Spark cannot read the `words`, in upper case, of which sqlglot made `tree`; None where it can."""
     from sqlglot import exp
 
+    words = [word for before, word in pairwise(["", *words]) if before != "."]  # a member may be called like a keyword
     if (",", ")") in pairwise(words):
         return "a list ends with a comma"
     if ["IN", "(", ")"] in (words[at : at + 3] for at in range(len(words))):
         return "IN has an empty list"
     if len(list(tree.find_all(exp.Is))) > words.count("IS") - words.count("DISTINCT"):
         return "Spark writes IS NULL and IS NOT NULL"
+    if tree.find(exp.Alias) is not None:
+        return None  # AS gives a name, as in struct(a AS b): no alias is evaluated, which is said later
     for at in (at for at, word in enumerate(words) if word == "AS"):
         kind, behind = (*words[at + 1 : at + 3], "", "")[:2]
-        if kind not in _TYPES or behind not in ("(", ")", "<"):
+        if kind != "INTERVAL" and (kind not in _TYPES or behind not in ("(", ")", "<")):
             return f"Spark has no type {kind if behind in '()<' else f'{kind} {behind}'}"
     return None
 
