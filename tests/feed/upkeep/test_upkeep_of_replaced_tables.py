@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -171,7 +171,19 @@ def test_a_checkpoint_of_the_same_name_that_others_put_is_not_taken_back(when: L
     assert inner.read(CHECKPOINT) == b"theirs, restored"
 
 
-def test_a_checkpoint_whose_sidecars_went_when_a_copy_with_the_same_newest_commit_was_restored_is_taken_back() -> None:
+FAILS_ONCE: Mapping[str, Sequence[Fault]] = {
+    "nothing": [],
+    "the look at the sidecars": [Fault(operation="exists", name="_sidecars/")],
+    "the look at the file": [Fault(operation="stat", name=".checkpoint.", at=3)],  # after two of a sidecar
+    "the second look at the file": [Fault(operation="stat", name=".checkpoint.", at=5)],
+    "the deletion": [Fault(operation="delete", name=".checkpoint.")],
+}
+
+
+@pytest.mark.parametrize("fails", FAILS_ONCE)
+def test_a_checkpoint_whose_sidecars_went_when_a_copy_with_the_same_newest_commit_was_restored_is_taken_back(
+    fails: str,
+) -> None:
     inner = MemoryStore("copied")
     old_table(inner, v2=True)
 
@@ -182,7 +194,7 @@ def test_a_checkpoint_whose_sidecars_went_when_a_copy_with_the_same_newest_commi
     fault = Fault(operation="put_if_absent", name=".checkpoint.", hook=lose_what_the_copy_lacks)
 
     with pytest.raises(TableReplacedError, match=r"_sidecars/.* is gone: the table was restored from a copy"):
-        write_checkpoint(log_of(FaultyStore(inner, faults=[fault])).load())
+        write_checkpoint(log_of(FaultyStore(inner, faults=[fault, *FAILS_ONCE[fails]])).load())
 
     assert log_files(inner) == NEW_LOG
 

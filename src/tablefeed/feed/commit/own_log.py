@@ -8,14 +8,17 @@ store compares that file right before the new file appears and right after, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from tablefeed.errors import LogError, ObjectNotFoundError, StoreError, TableReplacedError
 from tablefeed.feed.snapshot.segment_reader import is_as_listed
 from tablefeed.feed.snapshot.table_log import Snapshot
 from tablefeed.model.logfile import LogFile
 from tablefeed.store import Entry, Store, Within
+
+_Answer = TypeVar("_Answer")
 
 
 def in_log_of(snapshot: Snapshot) -> Within:
@@ -35,7 +38,7 @@ def all_in_log_of(snapshot: Snapshot) -> Iterator[Within]:
 
     def appeared(name: str) -> None:
         with suppress(StoreError):  # a file that could not be identified later is not deleted
-            if (entry := store.stat(name)) is not None:
+            if (entry := _twice(lambda: store.stat(name))) is not None:
                 seen[name] = entry
 
     def check() -> None:
@@ -46,9 +49,22 @@ def all_in_log_of(snapshot: Snapshot) -> Iterator[Within]:
         yield Within(directory=snapshot.log.directory, check=check, appeared=appeared)
     except (TableReplacedError, ObjectNotFoundError):
         for name, entry in ours.items():
-            if store.stat(name) == entry:
-                store.delete(name)
+            _delete(store, name, entry)
         raise
+
+
+def _delete(store: Store, name: str, entry: Entry) -> None:
+    """Deletes the file `name` where it is still that of `entry`."""
+    if _twice(lambda: store.stat(name)) == entry:
+        _twice(lambda: store.delete(name))
+
+
+def _twice(ask: Callable[[], _Answer]) -> _Answer:
+    """Asks the store, and again if it fails: a file that names what is gone should not stay because of one request."""
+    try:
+        return ask()
+    except StoreError:
+        return ask()
 
 
 def check_same(snapshot: Snapshot) -> None:
@@ -67,7 +83,11 @@ def check_there(store: Store, names: Iterable[str]) -> None:
 
     `check_same` finds no change where a copy of the table was restored whose newest commit is the same file.
     """
-    gone = next((name for name in names if not store.exists(name)), None)
+
+    def is_there(name: str) -> bool:
+        return _twice(lambda: store.exists(name))
+
+    gone = next((name for name in names if not is_there(name)), None)
     if gone is not None:
         raise TableReplacedError(
             f"{gone} of {store.url} is gone: the table was restored from a copy meanwhile. Nothing was left in its "
