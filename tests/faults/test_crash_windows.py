@@ -42,6 +42,7 @@ UNREACHED: Mapping[str, str] = {
     "feed/api/health.py:_files:stat": "reads only, for `tablefeed doctor`",
     "feed/commit/index_attempts.py:note:replace": "another process must replace the table (test_index_commit)",
     "feed/commit/index_commit.py:IndexCommit.check:exists": "reads only, and only a table that another process made",
+    "feed/commit/index_states.py:delete_made_of:delete": "another process must put the state (test_index_commit)",
     "feed/commit/own_log.py:_delete:delete": REPLACED,
     "feed/commit/own_log.py:_delete:stat": REPLACED,
     "store/base.py:put_own:delete": REPLACED_UNSEEN,

@@ -31,6 +31,7 @@ from support.index_tables import (
 )
 from support.maintained import ids
 from tablefeed import errors
+from tablefeed.feed.commit import index_states
 from tablefeed.feed.commit.index_attempts import NOTES_DIR
 from tablefeed.feed.commit.loop import commit
 from tablefeed.feed.commit.settled_put import LOST_ANSWER_RETRIES
@@ -230,6 +231,26 @@ def test_who_does_not_know_the_outcome_finds_the_write_although_a_restored_copy_
     assert outcome == already_applied(following, recorded=7)
 
 
+@pytest.mark.parametrize("flavour", ["states", "native"], indirect=True)
+def test_who_does_not_know_the_outcome_finds_the_write_although_its_split_was_overwritten_and_its_note_is_gone(
+    table: Path, flavour: str
+) -> None:
+    following = Version(tablefeed.open_table(table).version + 1)
+    put = names.state_name(following) if flavour == "states" else names.commit_name(following)
+    silent = [Fault(operation="read", name=put, at=call) for call in range(1, LOST_ANSWER_RETRIES)]
+    log = log_of(table, Fault(operation="put_if_absent", name=put, when="after"), *silent)
+    rows, others = new_rows(table, 901), new_rows(table, 902)
+    with pytest.raises(errors.CommitUnknownError):
+        commit(log, log.load(), written(log, rows, txn=("loader", 7)), still())
+    tablefeed.append(table, others, mode="overwrite")
+    shutil.rmtree(table / NOTES_DIR)
+
+    outcome, _ = commit(log, log.load(), written(log, rows, txn=("loader", 7)), still())
+
+    assert outcome == already_applied(Version(following + 1), recorded=7)
+    assert ids(table) == [902]
+
+
 @pytest.mark.parametrize("flavour", ["json"], indirect=True)
 def test_an_overwrite_without_rows_is_known_by_its_commit_although_its_note_is_gone(table: Path) -> None:
     rows = new_rows(table, 903)
@@ -371,6 +392,64 @@ def test_a_state_whose_manifest_went_when_a_copy_with_the_same_newest_version_wa
     assert 901 in ids(table)
 
 
+def lose_last_manifest(table: Path) -> None:
+    """As where an older copy was restored after the writer of the newest state put its manifest, and before the state.
+
+    The writer has not deleted the state again yet.
+    """
+    state = log_of(table).state(Version(tablefeed.open_table(table).version))
+    assert state is not None
+    (table / names.LOG_DIR / state.manifests[-1].name).unlink()
+
+
+@pytest.mark.parametrize("flavour", ["states"], indirect=True)
+def test_no_state_is_committed_after_one_whose_manifest_is_gone(table: Path) -> None:
+    tablefeed.append(table, new_rows(table, 901))
+    noted = Fault(operation="put_if_absent", name="/txn-", when="after", hook=partial(lose_last_manifest, table))
+    log = log_of(table, noted)
+    before = log_of(table).load().version
+
+    with pytest.raises(errors.ConflictError, match="names a manifest that is gone") as caught:
+        commit(log, None, written(log, new_rows(table, 902), txn=("loader", 7)), still())
+
+    assert caught.value.error_class == "INDEXTABLES_TABLE_REPLACED"
+    assert log_of(table).load().version == before
+
+
+def test_a_commit_gets_no_state_that_continues_from_one_whose_manifest_is_gone(new: Path) -> None:
+    tablefeed.append(new, ROWS)
+    log = log_of(new)
+    put = f"{names.LOG_DIR}/{names.commit_name(3)}"
+    losing = Fault(operation="put_if_absent", name=put, hook=partial(lose_last_manifest, new))
+
+    commit(log_of(new, losing), None, written(log, ROWS), still())
+
+    assert log.state(Version(3)) is None
+    (new / names.LOG_DIR / names.state_name(2)).unlink()  # as its writer does
+    assert len(rows_of(new)) == 9
+
+
+def test_the_state_that_another_writer_put_for_a_commit_goes_with_it(new: Path) -> None:
+    def made_anew() -> None:
+        shutil.rmtree(new)
+        tablefeed.append(new, ROWS, table_format="indextables")
+
+    def completed() -> None:
+        index_states.complete(log_of(new), log_of(new).load(), now_ms=1)
+        assert log_of(new).state(Version(2)) is not None
+
+    log = log_of(
+        new,
+        Fault(operation="put_if_absent", name=names.commit_name(2), hook=made_anew),
+        Fault(operation="put_if_absent", name=names.commit_name(2), when="after", hook=completed),
+    )
+    with pytest.raises(errors.ConflictError):
+        commit(log, None, written(log, ROWS), still())
+
+    assert log_of(new).state(Version(2)) is None
+    assert len(rows_of(new)) == 3
+
+
 @pytest.mark.parametrize("flavour", ["states"], indirect=True)
 def test_an_overwrite_leaves_no_gap_in_a_log_that_was_restored_from_an_older_copy(table: Path) -> None:
     newest = tablefeed.open_table(table).version
@@ -451,15 +530,18 @@ def test_a_state_that_is_put_into_the_log_of_another_table_is_taken_back(table: 
 
 @pytest.mark.parametrize("flavour", ["states"], indirect=True)
 @pytest.mark.parametrize("before", ["/manifests/", names.STATE_MANIFEST])
-@pytest.mark.parametrize("kind", [WriteKind.APPEND, WriteKind.OVERWRITE])
+@pytest.mark.parametrize("kind", [WriteKind.APPEND, WriteKind.OVERWRITE, "overwrite without rows"])
 def test_a_state_that_is_put_after_the_table_was_deleted_does_not_bring_it_back(
-    table: Path, before: str, kind: WriteKind
+    table: Path, before: str, kind: WriteKind | Literal["overwrite without rows"]
 ) -> None:
     def deleted() -> None:
         for path in filter(Path.is_file, [*table.rglob("*")]):
             path.unlink()  # an object store has no folders, so its puts do not fail
 
-    put_late(table, deleted, before=before, kind=kind)
+    if isinstance(kind, WriteKind):
+        put_late(table, deleted, before=before, kind=kind)
+    else:
+        put_late(table, deleted, before=before, kind=WriteKind.OVERWRITE, has_rows=False)
 
     with pytest.raises(errors.TableNotFoundError):
         tablefeed.open_table(table)
@@ -471,8 +553,9 @@ def put_late(
     *,
     before: str = names.STATE_MANIFEST,
     kind: WriteKind = WriteKind.APPEND,
+    has_rows: bool = True,
 ) -> None:
-    """Writes a row; `hook` runs right before a file like `before` is put, and the write must raise an error.
+    """Writes a row, or none; `hook` runs right before a file like `before` is put, and the write must raise an error.
 
     The state before has the metadata, as one of CHECKPOINT: ours repeats it.
     """
@@ -481,8 +564,9 @@ def put_late(
     update = StateUpdate(version=base, created_ms=1, metadata=there.metadata)
     put_state(log_of(table), log_of(table).state(there.version), update)
     log = log_of(table, Fault(operation="put_if_absent", name=before, hook=hook))
+    rows = new_rows(table, 901).slice(0, int(has_rows))
     with pytest.raises(errors.TablefeedError):
-        commit(log, None, written(log_of(table), new_rows(table, 901), txn=("ours", 0), kind=kind), still())
+        commit(log, None, written(log_of(table), rows, txn=("ours", 0), kind=kind), still())
 
 
 def test_writers_at_once_each_have_their_rows_once(table: Path) -> None:

@@ -43,12 +43,16 @@ def recorded(
 
     Reads the versions after that of the first try, or after `since`: the caller has looked at the earlier ones. Where
     one of them is gone from the log, a live split with the name of the write shows it too. Else CommitUnknownError is
-    raised. Raises LogError where a note is damaged. `named` is that of the plan.
+    raised. Raises LogError where a note is damaged. `named` is that of the plan. Where the note is gone, a process that
+    tried the write itself still knows when.
     """
     noted = _noted(log, txn)
     first = _first_tried(log, txn, noted) if since is None else since
     if first is None:
-        return _recorded_without_note(state, txn, named)
+        replay = _recorded_without_note(state, txn, named)
+        if replay is not None or log.in_doubt is None or log.in_doubt[0] != txn.app_id:
+            return replay
+        first = log.in_doubt[1]
     made = {note.manifest_id: note.txn_version for note in noted if note.txn_version >= txn.txn_version}
     for version in range(state.version, first, -1):
         try:
@@ -71,10 +75,15 @@ def note(log: TableLog, state: Snapshot, txn: Txn) -> None:
     A note with a later version is replaced: it is of a table that was deleted or restored while its writer was held up,
     and would hide that the write is in one of the versions of this table up to that one.
     """
-    name, within = _tried(txn, txn.txn_version), Within(directory=names.LOG_DIR)
+    name, within = note_of(txn), Within(directory=names.LOG_DIR)
     data = orjson.dumps({"appId": txn.app_id, "after": state.version})
     if not log.store.put_if_absent(name, data, within=within) and _after(log, txn, txn.txn_version) > state.version:
         log.store.replace(name, data, within=within)
+
+
+def note_of(txn: Txn) -> str:
+    """Gives the name of the note that `txn` was tried."""
+    return _tried(txn, txn.txn_version)
 
 
 def note_manifests(log: TableLog, txn: Txn, manifests: Iterable[str]) -> None:

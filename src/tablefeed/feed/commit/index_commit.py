@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from tablefeed.delta.commit_info import Provenance, commit_info
 from tablefeed.delta.schema.schema_string import format_schema
@@ -126,15 +127,17 @@ class IndexCommit(FormatCommit):
         state = _made(state)
         if txn is not None and self._tried_after is None:
             index_attempts.note(log, state, txn)
-        self._tried_after, log.in_doubt = state.version, True
+        self._tried_after, app_id = state.version, None if txn is None else txn.app_id
+        if log.in_doubt is None or log.in_doubt[0] != app_id:
+            log.in_doubt = app_id, state.version
         form = self._form = index_states.form_of(log, state)
         now_ms, new_files = self._around.now_ms(), transaction.paths if self._plan.found is None else ()
         entry = _entry(transaction, state, form, now_ms=now_ms)
         if not form.has_commits:
-            mappings = mappings_of(transaction.files)
-            new = self._state = index_states.state_commit(log, state, entry, mappings, replaces=self._replaces)
+            new = self._state = self._next_state(log, state, entry)
             parts = index_states.manifest_paths(new)
-            manifests = (f"{names.LOG_DIR}/{manifest.name}" for manifest in new.state.manifests)
+            manifests = [f"{names.LOG_DIR}/{manifest.name}" for manifest in new.state.manifests]
+            noted = [] if txn is None else [index_attempts.note_of(txn)]
             return Put(
                 log=log,
                 base=state,
@@ -143,7 +146,7 @@ class IndexCommit(FormatCommit):
                 commit=entry,
                 parts=parts,
                 new_files=new_files,
-                needed=(*manifests, *transaction.paths),
+                needed=(*manifests, *transaction.paths, *noted),
             )
         self._state = None
         if form.has_states:
@@ -151,20 +154,40 @@ class IndexCommit(FormatCommit):
         removes = _removes(log, state, now_ms=now_ms) if self._replaces else iter(())
         data = version_file.encode_commit(entry, writer=form.writer, first=removes)
         name = names.commit_name(entry.version)
-        return Put(log=log, base=state, name=name, data=data, commit=entry, new_files=new_files)
+        return Put(
+            log=log,
+            base=state,
+            name=name,
+            data=data,
+            commit=entry,
+            new_files=new_files,
+            undo=partial(index_states.delete_made_of, log, entry) if form.has_states else None,
+        )
+
+    def _next_state(self, log: IndexTablesLog, state: Snapshot, entry: Commit) -> NextState:
+        try:
+            mappings = mappings_of(self._transaction.files)
+            return index_states.state_commit(log, state, entry, mappings, replaces=self._replaces)
+        except TableReplacedError as error:
+            why = (
+                f"{names.state_name(state.version)} names a manifest that is gone, because an older copy of the table "
+                "was restored before the state was put. Its writer deletes it again, unless that process ended"
+            )
+            raise self._conflict(why, version=state.version) from error
 
     def after(self, put: Put, head: Entry) -> Snapshot:
         """As `FormatCommit`. Puts the state of a commit, or moves the hint to a state; then deletes earlier notes."""
         log, base, txn, form = self._log, _made(put.base), self._transaction.txn, self._form
         after = log.after(base, put.commit, mappings_of(self._transaction.files), head)
         if self._state is not None:
+            log.whole = frozenset(manifest.name for manifest in self._state.state.manifests)
             with suppress(TableReplacedError):  # the commit holds, whatever the hint says
                 index_states.point_to(log, hint_of(self._state.state), in_log_of(base))
         elif form is not None and form.has_states:
             index_states.follow(log, after, put.commit, writer=form.writer, replaces=self._replaces)
         if txn is not None:
             index_attempts.forget(log, txn)
-        log.in_doubt = False
+        log.in_doubt = None
         return after
 
     def longest_pause_s(self, lost: int) -> float:

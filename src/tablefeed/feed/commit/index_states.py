@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablefeed.errors import (
     LogError,
@@ -77,11 +78,13 @@ def state_commit(
     """Gives the state alone that commits `entry`, with its doc `mappings` by hash, and puts its manifests.
 
     A state has no place for a txn. Where no split is added whose name would show it, the state's manifests are noted
-    first (index_attempts.py). Raises ObjectNotFoundError where the state of `state` is gone.
+    first (index_attempts.py). Raises ObjectNotFoundError where the state of `state` is gone, and TableReplacedError
+    where a manifest of it is.
     """
     base = log.state(state.version)
     if base is None:
         raise ObjectNotFoundError(url=log.url, name=names.state_name(state.version))
+    check_whole(log, base)
     update = StateUpdate(
         version=entry.version,
         created_ms=entry.committed_at_ms or 0,
@@ -137,6 +140,20 @@ def put_whole(log: IndexTablesLog, state: Snapshot, *, writer: Writer, now_ms: i
     return _put_beside(log, state, _next(log, None, update, writer, live=files))
 
 
+def delete_made_of(log: IndexTablesLog, entry: Commit) -> None:
+    """Deletes the state that another writer has put for `entry`, a commit of ours that was deleted again.
+
+    It has a split of ours. The state of another commit stays. A failure is only logged as a warning.
+    """
+    ours = pa.array([add.log_path for add in entry.added], pa.string())
+    try:
+        state = log.state(entry.version)
+        if state is not None and any(pc.any(pc.is_in(b["log_path"], ours)).as_py() for b in log.live_in(state)):
+            log.store.delete(f"{names.LOG_DIR}/{names.state_name(entry.version)}")
+    except TablefeedError as error:
+        logger.warning("state not taken back table=%s version=%d: %s", log.url, entry.version, error)
+
+
 def _update(after: Snapshot, *, created_ms: int, added: Sequence[AddFile] = (), replaces: bool = False) -> StateUpdate:
     return StateUpdate(
         version=after.version,
@@ -182,11 +199,22 @@ def _put_beside(log: IndexTablesLog, state: Snapshot, new: NextState) -> bool:
                 delete_orphans(log.store, manifest_paths(new))
             raise
         if is_put:
-            check_there(log.store, manifest_paths(new))
+            check_whole(log, new.state)
             point_to(log, hint_of(new.state), within)
         else:
             delete_orphans(log.store, manifest_paths(new))
     return is_put
+
+
+def check_whole(log: IndexTablesLog, state: State) -> None:
+    """Raises TableReplacedError where a manifest of `state` is gone.
+
+    So it is where an older copy of the table was restored after a writer put the manifest, and before it put the state.
+    The writer then deletes its state again, but another writer may continue from it first. A request for each manifest
+    that `log` has not seen in a whole state. A copy that has that state has its manifests, too.
+    """
+    check_there(log.store, (f"{names.LOG_DIR}/{each.name}" for each in state.manifests if each.name not in log.whole))
+    log.whole = frozenset(each.name for each in state.manifests)
 
 
 def _goes_on(log: IndexTablesLog, state: Snapshot) -> bool:

@@ -255,6 +255,8 @@ def _take_back(put: Put, why: str) -> None:
     logger.warning("taken back table=%s version=%d: %s", put.log.url, put.version, why)
     if put.is_ours():
         put.log.store.delete(put.path)
+        if put.undo is not None:
+            put.undo()
 
 
 def _unknown(put: Put, why: str) -> CommitUnknownError:

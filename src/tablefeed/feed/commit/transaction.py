@@ -118,8 +118,9 @@ class Put:
     `data` has a random id, so no other writer puts the same bytes. `also_removed`: see `Surroundings.on_committed`.
     `parts` are files in the log, written before, that are of no use unless `data` is put. `draft` is for all puts of a
     commit that may have the same `data`; None: each has its own. `new_files` are the paths of files that must be there
-    after the put, where the write found no table. `needed` are the files that a state names. If one is gone when
-    the version before is gone too, the table was deleted.
+    after the put, where the write found no table. `needed` are the files that a state names, and the note of its write.
+    If one is gone when the version before is gone too, the table was deleted. `undo` deletes what other writers have
+    made of the commit, after it is deleted again.
     """
 
     log: TableLog
@@ -132,6 +133,7 @@ class Put:
     draft: Draft | None = None
     new_files: Sequence[str] = ()
     needed: Sequence[str] = ()
+    undo: Callable[[], None] | None = None
 
     @property
     def version(self) -> Version:

@@ -91,8 +91,13 @@ class IndexTablesLog(TablePlace):
     """Whether the log has states beside its commits; None: not looked up yet."""
     _agreed: Version | None = None
     """A version whose state exists and agrees with its commit; None: no such version is known."""
-    in_doubt = False
-    """Whether the last write through this object may have been committed without our knowing it."""
+    whole: frozenset[str] = frozenset()
+    """The manifests of the newest state that was seen with all of its manifests."""
+    in_doubt: tuple[str | None, Version] | None = None
+    """The application of the last write through this object, and the version after which it was first tried.
+
+    None where its outcome is known. Else it may have been committed without our knowing it.
+    """
 
     def listing(self, start: int = 0, *, over_holes: bool = False) -> list[LogFile]:
         """Gives the commits and checkpoints of versions from `start` on, as log files.
