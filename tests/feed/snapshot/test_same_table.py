@@ -57,7 +57,7 @@ def test_a_commit_of_the_same_size_in_the_place_of_the_last_one_is_noticed_and_a
     if how != "begun with":
         put(store, 2, [add("b")])
     if how == "read":
-        same_table.compare_after_reading(Version(2), log.commit(Version(2)))
+        same_table.compare_after_reading(Version(2), log.commit(Version(2)), found=log.head(Version(2)))
     elif how == "read before a restart":
         same_table.compare_after_restart(Version(2))
     last = 1 if how == "begun with" else 2
@@ -81,7 +81,7 @@ def test_a_commit_in_the_place_of_one_that_went_while_it_was_read_is_noticed_and
     put(store, 1, [add("a")])
     read = log.commit(Version(1))
     store.delete(commit_path(1))
-    same_table.compare_after_reading(Version(1), read)
+    same_table.compare_after_reading(Version(1), read, found=log.head(Version(1)))
 
     put(store, 1, [add("a" if copied else "z")])
 
@@ -170,6 +170,35 @@ def test_a_stream_does_not_go_on_behind_a_commit_that_was_replaced_right_after_i
 
     with pytest.raises(LogError, match="up to version 2, whose commit is gone or was replaced"):
         source.latest(end, Limits())
+
+
+@pytest.mark.parametrize("replaced_after", range(2, 8))
+@pytest.mark.parametrize("copied_to", [1, 3, 5])
+def test_commits_of_two_logs_are_not_read_as_one_where_a_copy_is_restored_while_a_stream_reads(
+    replaced_after: int, copied_to: int
+) -> None:
+    inner = a_store()
+
+    def restored() -> None:
+        for version in range(copied_to + 1, 10):
+            inner.delete(commit_path(version))
+        for version in range(copied_to + 1, 10):
+            put(inner, version, [add(f"new{version}")])
+
+    fault = Fault(operation="read", name=commit_path(replaced_after), when="after", hook=restored)
+    a_log(inner, v0=[protocol(), metadata()], v1=[add("old1")])
+    source = a_source(log_of(FaultyStore(inner, faults=[fault])))
+    begun = source.latest(source.initial(), Limits())
+    for version in range(2, 10):
+        put(inner, version, [add(f"old{version}")])
+
+    if replaced_after > copied_to:
+        with pytest.raises(LogError, match="an older copy of the table was restored meanwhile") as caught:
+            source.latest(begun, Limits())
+        assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+
+    there = {f"{'old' if version <= copied_to else 'new'}{version}" for version in range(2, 10)}
+    assert {*delivered(source, begun, source.latest(begun, Limits()))} == there
 
 
 def test_a_commit_that_is_delivered_in_part_is_of_the_same_table() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -132,9 +133,25 @@ def test_a_batch_of_one_commit_costs_one_read_two_looks_and_one_probe_of_what_co
     assert asked(store, since) == [
         f"stat {commit_path(2)}",
         f"read {commit_path(2)}",
-        f"read {commit_path(3)}",
+        f"stat {commit_path(3)}",
         f"stat {commit_path(1)}",
     ]
+
+
+def test_of_many_commits_only_some_files_are_looked_at_to_see_that_none_was_replaced_meanwhile() -> None:
+    store, log = counted()
+    source = a_source(log, starting_version="latest")
+    start = source.initial()
+    source.latest(start, Limits())
+    for version in range(2, 1002):
+        put(log.store, version, [add(f"{version}")])
+    since = len(store.calls)
+
+    end = source.latest(start, Limits())
+
+    counts = Counter(line.split()[0] for line in asked(store, since))
+    assert len(delivered(source, start, end)) == counts["read"] == 1000
+    assert counts["stat"] <= 8 * (1000).bit_length()
 
 
 def test_what_was_delivered_is_forgotten() -> None:

@@ -43,6 +43,11 @@ class SameTable:
         self._read: tuple[object, Callable[[Version], object]] = None, self._first_bytes
         """What is known of the content of the version in `_seen`, None: nothing; and how it is read again."""
 
+    @property
+    def read_to(self) -> Version:
+        """The newest version that was read."""
+        return self._seen[0]
+
     def note_content(self) -> None:
         """Reads what `compare` compares where only the time has changed: one request, once for a long-lived reader."""
         self._read = self._first_bytes(self._seen[0]), self._first_bytes
@@ -57,28 +62,24 @@ class SameTable:
     def compare_after_reading(
         self,
         read_to: Version,
-        commit: Commit | None = None,
+        commit: Commit | None,
         *,
-        found: Entry | None = None,
+        found: Entry | None,
         brought: Metadata | None = None,
     ) -> None:
-        """Compares after the commits up to `read_to` were read and before they are used.
+        """Compares after the commits up to `read_to` were read and before they are used; costs one request.
 
-        `commit` is that of `read_to`, None: it was too large to keep. `found` is its file as it was before it was read;
-        None: not known, so it is read again. This costs one request, or three without `found`. `brought` is the
-        metadata in those commits, for a reader that continues when a commit changes the table's id.
+        `commit` is that of `read_to`, None: it was too large to keep. `found` is its file: as it was before it was
+        read, or while the reader knew that no commit was replaced; None: it was gone. `brought` is the metadata in
+        those commits, for a reader that continues when a commit changes the table's id.
         """
         if read_to <= self._seen[0]:
             self.compare()
             return
-        # The new commit's file is asked for first. If the commit before it is then unchanged, both belong to the same
-        # table.
-        reached = found or self._begun.log.head(read_to)
+        # The new commit's file was found before. If the commit before it is unchanged, both belong to the same table.
         self.compare()
-        self._seen = (read_to, reached)
+        self._seen = (read_to, found)
         self._read = None if commit is None else _ids_of(commit), self._ids
-        if found is None and self._is_replaced(None, reached):
-            self._lost(read_to, newest=self._begun.log.load().version)
         if brought is not None:
             self._table_id = brought.table_id
 

@@ -1,5 +1,10 @@
 """The commits after a version, found by name, each read and decoded once.
 
+While they are read, somebody may restore an older copy of the table, and others may commit to it. The versions up to
+some are then those of the old log, and the later ones are not. So the file of a later commit is found before any is
+read: the mark. If its file is the same afterwards, no commit up to it was replaced meanwhile. Many commits have one
+mark, so it costs few requests.
+
 Keeps the small state of a long-lived reader: commits that are decoded but not yet delivered, and when the log was last
 listed to look for a gap. It has no rules about what a commit means.
 """
@@ -8,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tablefeed.errors import LogGapError
+from tablefeed.errors import LogError, LogGapError
 from tablefeed.feed.snapshot.table_log import TableLog
 from tablefeed.model.actions import Commit, Version
 from tablefeed.model.logfile import LogFile, LogFileKind
@@ -24,20 +29,34 @@ has been replaced (`Tail.take_listed`), so this costs one request."""
 
 
 class Tail:
-    """The log of one table from any version on, for one reader. `clock` gives seconds and never goes back."""
+    """The log of one table from any version on, for one reader. `clock` gives seconds and never goes back.
 
-    def __init__(self, log: TableLog, *, clock: Callable[[], float], fail_on_data_loss: bool) -> None:
+    `compare` is called where commits were replaced while they were read. Its error, if another table is there, says
+    more.
+    """
+
+    def __init__(
+        self,
+        log: TableLog,
+        *,
+        clock: Callable[[], float],
+        fail_on_data_loss: bool,
+        compare: Callable[[], None] = lambda: None,
+    ) -> None:
         self._log = log
+        self._compare = compare
         self._clock = clock
         self._fail_on_data_loss = fail_on_data_loss
         self._cached: dict[Version, Commit] = {}
         self._cached_actions = 0
         self._newest_kept: tuple[Version, Entry | None] | None = None
-        self._found: tuple[Version, Entry] | None = None
+        self._mark: tuple[Version, Entry] | None = None
+        self._absent: Version | None = None
+        """The first version that was found to be missing since the last call of `commits` began."""
+        self._unsettled: Version | None = None
+        """The first version that was read since the mark was found, or since `settle`."""
         self._missed: Version | None = None
         self._listed_before: LogFile | None = None
-        self.reads = 0
-        """How many commits were read from the store."""
         self._behind_hole: dict[Version, Version] = {}
         self._gap_checked_at = float("-inf")
 
@@ -46,23 +65,25 @@ class Tail:
 
         Ends early at a missing version unless a listing shows later ones. Then it raises LogGapError, or, without
         `fail_on_data_loss`, continues after the gap. A reader without `through` waits for that version, so it lists the
-        log at most once in GAP_CHECK_S seconds. It asks for the file of the first version that is not kept before it
-        reads it: see `file_found`.
+        log at most once in GAP_CHECK_S seconds. Call `settle` before the commits are used. Raises as `settle`.
         """
         version: Version | None = start
-        reads = self.reads
+        self._absent, read = None, 0
         while version is not None and (through is None or version <= through):
-            commit = self.commit(version, finds_first=through is None and self.reads == reads)
+            is_kept = version in self._cached
+            commit = self.commit(version, ahead=max(read, 1) if through is None else through - version + 1)
             if commit is None:
                 version = self._next_behind_hole(version, is_waiting=through is None)
                 continue
+            read += not is_kept
             yield commit
             version = Version(version + 1)
 
-    def commit(self, version: Version, *, finds_first: bool = False) -> Commit | None:
-        """Gives the commit of `version`, None where it does not exist now; one request, by name, if it is not kept.
+    def commit(self, version: Version, *, ahead: int = 1) -> Commit | None:
+        """Gives the commit of `version`, None where it does not exist now.
 
-        With `finds_first` its file is asked for before it is read: two requests where it exists.
+        If it is not kept, its file or one of the next `ahead` is found before it is read, unless one was found before.
+        Call `settle` before it is used. Raises as `settle`.
 
         A watch on the log would save the request, but it reports a commit some milliseconds late. A query that must
         process all that is available (processAllAvailable) could then end without that commit.
@@ -70,20 +91,32 @@ class Tail:
         cached = self._cached.get(version)
         if cached is not None:
             return cached
-        file = self._log.head(version) if finds_first else None
-        is_there = file is not None or not finds_first
-        commit = self._log.commit(version, over_holes=not self._fail_on_data_loss) if is_there else None
+        is_marked = self._mark is not None and version <= self._mark[0]
+        commit = None
+        if is_marked or self._is_marked_from(version, ahead):
+            commit = self._log.commit(version, over_holes=not self._fail_on_data_loss)
         if commit is None:
             self._missed = version
         else:
-            self.reads += 1
+            self._unsettled = version if self._unsettled is None else min(version, self._unsettled)
             self._keep(commit)
-            self._found = None if file is None else (version, file)
         return commit
 
-    def file_found(self, version: Version) -> Entry | None:
-        """Gives the file of `version` as it was before its commit was read; None where it is not known."""
-        return self._found[1] if self._found is not None and self._found[0] == version else None
+    def settle(self) -> bool:
+        """Checks that the commits read since the last call are of one log; says whether there are any.
+
+        At most one request. Raises LogError (DELTA_STREAMING_TRAILING_COMMIT_MISSING), and keeps none of them, if the
+        file of the mark has changed.
+        """
+        first, self._unsettled = self._unsettled, None
+        # The file of the last commit was found before it was read: who asks for the file later sees a change.
+        if first is not None and self._mark is not None and first < self._mark[0]:
+            self._check_mark(*self._mark)
+        return first is not None
+
+    def file_of(self, version: Version) -> Entry | None:
+        """Gives the file of `version`, whose commit was read, None where it is gone. Call `settle` afterwards."""
+        return self._mark[1] if self._mark is not None and self._mark[0] == version else self._log.head(version)
 
     def kept(self, version: Version) -> Commit | None:
         """Gives the commit of `version` if it is kept, else None; the store is not asked."""
@@ -115,25 +148,66 @@ class Tail:
     def note_ahead(self, after: Version) -> None:
         """Notes the file of the newest commit, if one after `after` is kept; one request where that commit is new.
 
-        Call it right after reading. `forget_replaced` later compares the file with the one that the log has then.
+        Call it right after reading, and `settle` after it. `forget_replaced` later compares the file with the one that
+        the log has then.
         """
         newest = max(self._cached, default=after)
         if newest > after and (self._newest_kept is None or self._newest_kept[0] != newest):
-            self._newest_kept = newest, self.file_found(newest) or self._log.head(newest)
+            self._newest_kept = newest, self.file_of(newest)
 
     def forget_replaced(self, after: Version) -> None:
         """Drops the kept commits after `after`, unless the log still has the file of the newest; at most one request.
 
-        If an older copy of the log was restored after they were read, other commits may have their versions now.
+        If an older copy of the log was restored after they were read, other commits may have their versions now. What
+        is read from now on has a mark of its own.
         """
+        self._mark = self._unsettled = None
         newest = max(self._cached, default=after)
         if newest <= after:
             return
         file = self._log.head(newest)
         if file is None or self._newest_kept != (newest, file):
-            self._newest_kept = None
-            for version in [version for version in self._cached if version > after]:
-                self._drop(version)
+            self._forget(after)
+
+    def _forget(self, after: Version) -> None:
+        self._newest_kept = self._mark = self._unsettled = None
+        for version in [version for version in self._cached if version > after]:
+            self._drop(version)
+
+    def _is_marked_from(self, version: Version, ahead: int) -> bool:
+        """Finds the file of a commit from `version` on, of the next `ahead`; says whether it is there."""
+        if self._absent is not None and version < self._absent:
+            ahead = min(ahead, self._absent - version)
+        while (file := self._log.head(Version(version + ahead - 1))) is None:
+            if ahead == 1:
+                return False
+            self._absent = Version(version + ahead - 1)
+            ahead //= 2
+        if self._unsettled is not None and self._mark is not None:  # both are in the log now: so they are of one log
+            self._check_mark(*self._mark)
+        self._mark = Version(version + ahead - 1), file
+        self._unsettled = None
+        return True
+
+    def _check_mark(self, version: Version, found: Entry) -> None:
+        """Raises LogError where the file of `version` is not `found`; one that is gone may have been cleaned up.
+
+        A state then stands in for a commit.
+        """
+        file = self._log.head(version)
+        if file == found or (file is None and self._log.load().version > version):
+            return
+        if file is not None and file.name != found.name:
+            return
+        self._forget(Version(-1))
+        self._compare()
+        raise LogError(
+            f"The commits of {self._log.url} up to version {version} were read, and then that commit was gone or "
+            "another one: an older copy of the table was restored meanwhile. None of them was delivered. Start the "
+            "query again.",
+            url=self._log.url,
+            error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+        )
 
     def _drop(self, version: Version) -> None:
         self._cached_actions -= len(self._cached.pop(version).files)

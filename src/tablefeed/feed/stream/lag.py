@@ -170,8 +170,8 @@ class LagMeter:
                 continue
             commit = self._tail.kept(version)
             if commit is None and may_read and self._tail.has_room:
+                commit = self._tail.commit(version, ahead=min(may_read, self._newest - version + 1))
                 may_read -= 1
-                commit = self._tail.commit(version)
             if commit is None:
                 return None
             self._sizes[version] = self._sizes_of(commit)

@@ -82,7 +82,12 @@ class StreamSource:
         self._options = options
         column = options.event_time_column
         self._event_time = None if column is None else event_time_field(column, read_schema)
-        self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
+        self._tail = Tail(
+            log,
+            clock=clock,
+            fail_on_data_loss=options.fail_on_data_loss,
+            compare=lambda: self._same_table.compare(),
+        )
         self._times = CommitTimes(log)
         self._clock = clock
         self._looked_at_s = clock()
@@ -162,6 +167,7 @@ class StreamSource:
             end, known=self._begun.version, last=self._ending.last, snapshot=snapshot, now_ms=now_ms
         )
         self._tail.note_ahead(last_looked_at(end))
+        self._tail.settle()
         return lag
 
     def bound_now(self) -> None:
@@ -264,11 +270,12 @@ class StreamSource:
 
         Where the log was just listed, the listing usually shows that nothing changed.
         """
-        listed = self._tail.take_listed()
-        if end != start and not end.in_snapshot:
-            reached = last_looked_at(end)
-            kept, found = self._tail.kept(reached), self._tail.file_found(reached)
-            self._same_table.compare_after_reading(reached, kept, found=found)
+        listed, reached = self._tail.take_listed(), last_looked_at(end)
+        is_new = end != start and not end.in_snapshot
+        found = self._tail.file_of(reached) if is_new and reached > self._same_table.read_to else None
+        self._tail.settle()
+        if is_new:
+            self._same_table.compare_after_reading(reached, self._tail.kept(reached), found=found)
         elif self._same_table.is_in(listed):
             pass
         elif self._clock() - self._looked_at_s < GAP_CHECK_S:
@@ -298,7 +305,7 @@ class StreamSource:
         yield files, self._rows.filter
 
     def _committed_files(self, first: Offset, end: Offset) -> Iterator[ChangedRows]:
-        last, reads = last_version(end), self._tail.reads
+        last = last_version(end)
         seen = Version(first.version - 1)
         for commit in self._commits(first.version, through=last):
             begin = first.file_index if commit.version == first.version else 0
@@ -309,7 +316,7 @@ class StreamSource:
             seen = commit.version
         if seen < last and self._options.fail_on_data_loss:
             raise self._trailing_missing(seen=seen, last=last)
-        if self._tail.reads > reads:  # commits kept from `latest` were checked there
+        if self._tail.settle():  # commits kept from `latest` were checked there
             self._same_table.compare()
 
     def _commits(self, first: Version, *, through: Version | None = None) -> Iterator[Commit]:
