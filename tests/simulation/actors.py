@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from simulation import index_tables
 from simulation.laws import Batch, Oracle
 from simulation.world import COMMIT, Disk, Process, World
 from tablefeed.delta.schema.arrow_schema import from_arrow
-from tablefeed.errors import CommitUnknownError, TablefeedError
+from tablefeed.errors import CommitUnknownError, LogError, ObjectNotFoundError, TablefeedError
 from tablefeed.feed.api.table import Table
 from tablefeed.feed.api.table_changes import restore_table
 from tablefeed.feed.arguments import Bound
@@ -461,7 +462,8 @@ class Operator:
         disk = self._world.disk(table)
         if disk.form != "delta":
             if disk.history:
-                index_tables.merge(self._world, table)
+                with suppress(ObjectNotFoundError, LogError):  # its newest commit is about to be deleted again
+                    index_tables.merge(self._world, table)
             return
         there = [int(found[1]) for name in disk.names() if (found := COMMIT.match(name))]
         if there[:1] == [0]:

@@ -176,11 +176,25 @@ EVENTS: Mapping[tuple[str, ...], int] = {
 }
 """What happens meanwhile, and how often."""
 
+AGAIN = (
+    ("append",),
+    ("append", "append"),
+    ("restore",),
+    ("recreate", "append"),
+    ("checkpoint",),
+    ("append", "append", "cleanup"),
+    ("jump", "append", "cleanup"),
+    ("compact",),
+    ("optimize",),
+)
+"""What happens in a second pause."""
+
 
 def schedule_disturbed(seed: int) -> Schedule:
     """Makes up a schedule of one step that pauses once, and of what happens to its table meanwhile.
 
-    A cleanup does not pause right before it deletes: nothing can be done about a table that is replaced just then
+    In half of them it pauses a second time at a later call, and more happens, or that call fails. A cleanup does not
+    pause right before it deletes: nothing can be done about a table that is replaced just then
     (docs/explanation/background-work.md).
     """
     schedule, chance = schedule_of(seed), random.Random(f"disturbed {seed}")  # noqa: S311 - no secret
@@ -211,9 +225,15 @@ def schedule_disturbed(seed: int) -> Schedule:
     calls, most = ("effect", 6) if chance.random() < 0.5 else ("any", 25)
     if disturbed in ("cleanup", "upkeep"):
         calls, most = "ask", 40
-    paused = step(disturbed, Strike(kind=len(events) + 1, calls=calls, at=chance.randint(1, most)))
+    at, again = chance.randint(1, most), tuple[str, ...]()
+    strikes = [Strike(kind=len(events) + 1, calls=calls, at=at)]
+    if chance.random() < 0.5:
+        again = chance.choice(AGAIN) if chance.random() < 0.6 else ()
+        later = at + chance.randint(1, 4 if calls == "effect" else 12)
+        strikes.append(Strike(kind=len(again) or chance.choice(FAULTS), calls=calls, at=later))
+    paused = step(disturbed, *strikes)
     after = [step(does) for does in (("stream", "append", "stream") if tables == STREAMED else ("append", "append"))]
-    steps = (*before, paused, *map(step, events), *after)
+    steps = (*before, paused, *map(step, events), *map(step, again), *after)
     return replace(schedule, tables=tables, steps=steps, forms={} if form == "delta" else {table: form})
 
 

@@ -116,6 +116,8 @@ class Run:
         self.actors = {each.process.name: each for each in actors}
         self.appenders[1].process.skew_ms = self.changers[1].process.skew_ms = schedule.skew_ms
         self.in_progress: list[Running] = []
+        self.has_stray = False
+        """Whether a writer said that its commit is in another log, where others have continued from it."""
 
     def _stream(self) -> Stream:
         world, oracle, table, asked = self.world, self.oracle, self.schedule.tables[0], self.schedule.asked
@@ -153,6 +155,8 @@ class Run:
             self._begin(step)
         while self.in_progress:
             self._go_on(self.in_progress[0])
+        if self.has_stray:
+            return  # nobody can take that commit back (docs/explanation/tables-that-go-away.md)
         self.world.land(all_of_them=True)
         for table in self.operator.touched:
             self.oracle.check_log(table)
@@ -224,6 +228,7 @@ class Run:
             running.go_on()
         except TablefeedError as error:
             self.world.trace.append(f"  {running.process.name} raised {type(error).__name__}: {error}")
+            self.has_stray |= isinstance(error, CommitUnknownError) and "later versions follow it" in str(error)
         if running.is_done:
             self.in_progress.remove(running)
             if running.process.is_dead:

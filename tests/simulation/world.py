@@ -135,11 +135,11 @@ class Disk(MemoryStore):
         it ends or loses the store (docs/explanation/tables-that-go-away.md).
         """
         version = self.version_of(name)
-        if version is None and STATE.match(name):
+        if STATE.match(name) and name in self._objects:
             try:
                 live_in_state(self, name)
             except ObjectNotFoundError:
-                super().delete(name)
+                self.delete(name)
         if version is None or version not in self.history:
             return
         added = (action["add"]["path"] for action in actions(self.history[version]) if "add" in action)
