@@ -251,6 +251,29 @@ def test_who_does_not_know_the_outcome_finds_the_write_although_its_split_was_ov
     assert ids(table) == [902]
 
 
+@pytest.mark.parametrize("flavour", ["states", "native"], indirect=True)
+def test_a_batch_after_one_of_unknown_outcome_is_committed_although_those_versions_were_purged(
+    table: Path, flavour: str
+) -> None:
+    following = Version(tablefeed.open_table(table).version + 1)
+    put = names.state_name(following) if flavour == "states" else names.commit_name(following)
+    silent = [Fault(operation="read", name=put, at=call) for call in range(1, LOST_ANSWER_RETRIES)]
+    log = log_of(table, Fault(operation="put_if_absent", name=put, when="after"), *silent)
+    seven, eight, others = new_rows(table, 901), new_rows(table, 902), new_rows(table, 903)
+    with pytest.raises(errors.CommitUnknownError):
+        commit(log, log.load(), written(log, seven, txn=("loader", 7)), still())
+    commit(log, log.load(), written(log, seven, txn=("loader", 7)), still())
+    for _ in range(3):
+        tablefeed.append(table, others)
+    for version in range(following, following + 3):
+        shutil.rmtree(table / names.LOG_DIR / names.state_dir(Version(version)))
+        (table / names.LOG_DIR / names.commit_name(Version(version))).unlink(missing_ok=True)
+
+    outcome, _ = commit(log, log.load(), written(log, eight, txn=("loader", 8)), still())
+
+    assert isinstance(outcome, Committed)
+
+
 @pytest.mark.parametrize("flavour", ["json"], indirect=True)
 def test_an_overwrite_without_rows_is_known_by_its_commit_although_its_note_is_gone(table: Path) -> None:
     rows = new_rows(table, 903)
@@ -414,6 +437,20 @@ def test_no_state_is_committed_after_one_whose_manifest_is_gone(table: Path) -> 
 
     assert caught.value.error_class == "INDEXTABLES_TABLE_REPLACED"
     assert log_of(table).load().version == before
+
+
+@pytest.mark.parametrize("flavour", ["states"], indirect=True)
+def test_nor_after_one_whose_manifest_this_process_had_seen_before_an_older_copy_was_restored(table: Path) -> None:
+    log, there = log_of(table), log_files(table)
+    commit(log, None, written(log, new_rows(table, 901)), still())
+    base, write = log.state(Version(9)), written(log, new_rows(table, 902))
+    for name in log_files(table) - there:
+        (table / names.LOG_DIR / name).unlink()
+    # A writer that was held up since puts its state.
+    put_state(log, base, StateUpdate(version=Version(10), created_ms=1))
+
+    with pytest.raises(errors.ConflictError, match="names a manifest that is gone"):
+        commit(log, None, write, still())
 
 
 def test_a_commit_gets_no_state_that_continues_from_one_whose_manifest_is_gone(new: Path) -> None:

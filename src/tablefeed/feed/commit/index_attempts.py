@@ -50,7 +50,7 @@ def recorded(
     first = _first_tried(log, txn, noted) if since is None else since
     if first is None:
         replay = _recorded_without_note(state, txn, named)
-        if replay is not None or log.in_doubt is None or log.in_doubt[0] != txn.app_id:
+        if replay is not None or log.in_doubt is None or log.in_doubt[0] != txn:
             return replay
         first = log.in_doubt[1]
     made = {note.manifest_id: note.txn_version for note in noted if note.txn_version >= txn.txn_version}

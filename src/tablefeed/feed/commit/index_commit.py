@@ -85,6 +85,7 @@ class IndexCommit(FormatCommit):
         named = self._plan.named
         found = index_attempts.recorded(self._log, state, txn, named=named, since=self._tried_after)
         if found is not None:
+            self._log.in_doubt = None
             index_states.complete(self._log, state, now_ms=self._around.now_ms())
         return found
 
@@ -127,9 +128,9 @@ class IndexCommit(FormatCommit):
         state = _made(state)
         if txn is not None and self._tried_after is None:
             index_attempts.note(log, state, txn)
-        self._tried_after, app_id = state.version, None if txn is None else txn.app_id
-        if log.in_doubt is None or log.in_doubt[0] != app_id:
-            log.in_doubt = app_id, state.version
+        self._tried_after = state.version
+        if log.in_doubt is None or log.in_doubt[0] != txn:
+            log.in_doubt = txn, state.version
         form = self._form = index_states.form_of(log, state)
         now_ms, new_files = self._around.now_ms(), transaction.paths if self._plan.found is None else ()
         entry = _entry(transaction, state, form, now_ms=now_ms)
@@ -180,7 +181,7 @@ class IndexCommit(FormatCommit):
         log, base, txn, form = self._log, _made(put.base), self._transaction.txn, self._form
         after = log.after(base, put.commit, mappings_of(self._transaction.files), head)
         if self._state is not None:
-            log.whole = frozenset(manifest.name for manifest in self._state.state.manifests)
+            log.whole = put.version, head, index_states.manifests_of(self._state.state)
             with suppress(TableReplacedError):  # the commit holds, whatever the hint says
                 index_states.point_to(log, hint_of(self._state.state), in_log_of(base))
         elif form is not None and form.has_states:

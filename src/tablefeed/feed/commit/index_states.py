@@ -211,10 +211,20 @@ def check_whole(log: IndexTablesLog, state: State) -> None:
 
     So it is where an older copy of the table was restored after a writer put the manifest, and before it put the state.
     The writer then deletes its state again, but another writer may continue from it first. A request for each manifest
-    that `log` has not seen in a whole state. A copy that has that state has its manifests, too.
+    that is not named by a state that `log` has seen with its manifests, and that is still there: a copy that has a
+    state has its manifests, too.
     """
-    check_there(log.store, (f"{names.LOG_DIR}/{each.name}" for each in state.manifests if each.name not in log.whole))
-    log.whole = frozenset(each.name for each in state.manifests)
+    version, file, known = log.whole
+    if file is None or log.store.stat(f"{names.LOG_DIR}/{names.state_name(version)}") != file:
+        known = frozenset()
+    check_there(log.store, [f"{names.LOG_DIR}/{each.name}" for each in state.manifests if each.name not in known])
+    file = log.store.stat(f"{names.LOG_DIR}/{names.state_name(state.version)}")
+    log.whole = state.version, file, manifests_of(state)
+
+
+def manifests_of(state: State) -> frozenset[str]:
+    """Gives the names of the manifests of `state`."""
+    return frozenset(each.name for each in state.manifests)
 
 
 def _goes_on(log: IndexTablesLog, state: Snapshot) -> bool:

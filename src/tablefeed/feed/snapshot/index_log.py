@@ -25,7 +25,7 @@ from tablefeed.indextables.log import protocol as index_protocol
 from tablefeed.indextables.log.schema_registry import registry_of_configuration
 from tablefeed.indextables.log.version_file import Writer, writer_of
 from tablefeed.log.facts import fold
-from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Version
+from tablefeed.model.actions import Commit, Facts, Metadata, Protocol, Txn, Version
 from tablefeed.model.cached import cached_property
 from tablefeed.model.logfile import LogFile, LogFileKind
 from tablefeed.store import Entry
@@ -91,10 +91,10 @@ class IndexTablesLog(TablePlace):
     """Whether the log has states beside its commits; None: not looked up yet."""
     _agreed: Version | None = None
     """A version whose state exists and agrees with its commit; None: no such version is known."""
-    whole: frozenset[str] = frozenset()
-    """The manifests of the newest state that was seen with all of its manifests."""
-    in_doubt: tuple[str | None, Version] | None = None
-    """The application of the last write through this object, and the version after which it was first tried.
+    whole: tuple[Version, Entry | None, frozenset[str]] = (Version(0), None, frozenset())
+    """The newest state that was seen with all of its manifests: its version, its file and their names."""
+    in_doubt: tuple[Txn | None, Version] | None = None
+    """The last write through this object, and the version after which it was first tried.
 
     None where its outcome is known. Else it may have been committed without our knowing it.
     """
