@@ -19,6 +19,7 @@ from support.logs import (
     at,
     batches,
     commit_path,
+    delivered,
     info,
     json_lines,
     live_paths,
@@ -41,7 +42,7 @@ from tablefeed.feed.snapshot.delta_log import DeltaLog
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.table_format import TableFormat
 from tablefeed.log.plan import Limits
-from tablefeed.model.actions import Version
+from tablefeed.model.actions import Commit, Version
 from tablefeed.store import LocalStore
 
 NAME = "main.sales.orders"
@@ -454,6 +455,34 @@ def test_a_stream_delivers_each_ratified_commit_once_whether_it_is_published_or_
     step()
 
     assert [file for files in delivered for file in files] == ["0", "1", "2", "3", "4"]
+
+
+def test_a_stream_delivers_commits_that_are_published_while_it_reads_them(
+    catalog: FakeCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, clock = managed(tmp_path), Clock()
+    catalog.manage(NAME, f"file://{tmp_path}", 0)
+    log = opened(catalog, clock)
+    source = a_source(log, starting_version=0)
+    begun = source.latest(at(0), Limits())
+    catalog.ratify(NAME, 4, **{f"v{v}": stage(store, v, str(v)) for v in range(1, 5)})
+    clock.sleep(ASKED_EVERY_S)
+    reads, published = log.commit, list[int]()
+
+    def commit(version: Version, *, over_holes: bool = False) -> Commit | None:
+        found = reads(version, over_holes=over_holes)
+        if version == 3 and not published:
+            published.extend(range(1, 5))
+            for each in published:
+                publish(store, each, str(each))
+            catalog.ratify(NAME, 4)
+            clock.sleep(ASKED_EVERY_S)
+        return found
+
+    monkeypatch.setattr(log, "commit", commit)
+
+    assert delivered(source, begun, source.latest(begun, Limits())) == ["1", "2", "3", "4"]
+    assert published
 
 
 def test_the_rows_of_unpublished_commits_are_read_and_followed_by_the_name(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 
 import pytest
 
 from support.checkpoints import classic_name, put_checkpoint
 from support.clocks import Clock
-from support.faulty_store import Fault, FaultyStore
+from support.faulty_store import Fault, FaultyStore, Operation
 from support.logs import a_log, a_source, add, at, commit_path, delivered, log_of, metadata, protocol, put, txn
 from tablefeed.errors import LogError, OffsetError, TableNotFoundError
 from tablefeed.feed.snapshot.bounds import read_commits
@@ -172,33 +173,67 @@ def test_a_stream_does_not_go_on_behind_a_commit_that_was_replaced_right_after_i
         source.latest(end, Limits())
 
 
-@pytest.mark.parametrize("replaced_after", range(2, 8))
-@pytest.mark.parametrize("copied_to", [1, 3, 5])
-def test_commits_of_two_logs_are_not_read_as_one_where_a_copy_is_restored_while_a_stream_reads(
-    replaced_after: int, copied_to: int
+@pytest.mark.parametrize("lags", [False, True], ids=["", "lag"])
+@pytest.mark.parametrize("files", [None, 1, 2, 3])
+def test_commits_of_two_logs_are_not_read_as_one_at_whatever_request_a_copy_is_restored(
+    files: int | None, *, lags: bool
 ) -> None:
-    inner = a_store()
+    """Others commit to the copy at once. A stream that does not stop has delivered what is in the log then."""
+    for newest, copied_to in ((3, 1), (6, 1), (6, 3), (9, 4)):
+        there = [f"{'old' if version <= copied_to else 'new'}{version}" for version in range(2, newest + 1)]
+        for request in itertools.count(1):
+            store = Restored(a_store(), copied_to=copied_to, newest=newest)
+            with suppress(LogError):
+                found = stream(store, request, Limits(files=files), lags=lags)
+                if not store.is_copy:
+                    break
+                assert found == there, (newest, copied_to, request)
 
-    def restored() -> None:
-        for version in range(copied_to + 1, 10):
-            inner.delete(commit_path(version))
-        for version in range(copied_to + 1, 10):
-            put(inner, version, [add(f"new{version}")])
 
-    fault = Fault(operation="read", name=commit_path(replaced_after), when="after", hook=restored)
-    a_log(inner, v0=[protocol(), metadata()], v1=[add("old1")])
-    source = a_source(log_of(FaultyStore(inner, faults=[fault])))
-    begun = source.latest(source.initial(), Limits())
-    for version in range(2, 10):
-        put(inner, version, [add(f"old{version}")])
+class Restored(FaultyStore):
+    """A table with a version 1, whose log goes back to `copied_to` at a request. Others then commit up to `newest`."""
 
-    if replaced_after > copied_to:
-        with pytest.raises(LogError, match="an older copy of the table was restored meanwhile") as caught:
-            source.latest(begun, Limits())
-        assert caught.value.error_class == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+    def __init__(self, inner: MemoryStore, *, copied_to: int, newest: int) -> None:
+        super().__init__(inner)
+        self.inner, self.copied_to, self.newest = inner, copied_to, newest
+        self.requests, self.at, self.is_copy = 0, 0, False
+        a_log(inner, v0=[protocol(), metadata()], v1=[add("old1")])
 
-    there = {f"{'old' if version <= copied_to else 'new'}{version}" for version in range(2, 10)}
-    assert {*delivered(source, begun, source.latest(begun, Limits()))} == there
+    def commit(self, first: int, how: str) -> None:
+        for version in range(first, self.newest + 1):
+            put(self.inner, version, [add(f"{how}{version}")])
+
+    @contextmanager
+    def _call(self, operation: Operation, name: str) -> Iterator[bool]:
+        self.requests += 1
+        if self.requests == self.at:
+            self.is_copy = True
+            for version in range(self.copied_to + 1, self.newest + 1):
+                self.inner.delete(commit_path(version))
+            self.commit(self.copied_to + 1, "new")
+        with super()._call(operation, name) as is_short:
+            yield is_short
+
+
+def stream(store: Restored, request: int, limits: Limits, *, lags: bool) -> list[str]:
+    """The files that a stream delivers which begins behind version 1, and looks on for minutes after its last batch."""
+    clock = Clock()
+    source = a_source(log_of(store), clock=clock)
+    start = source.latest(source.initial(), Limits())
+    delivered(source, source.initial(), start)
+    store.commit(2, "old")
+    store.requests, store.at = 0, request
+    found, idle = list[str](), 0
+    while idle < 4:
+        end = source.latest(start, limits)
+        if lags:
+            source.lag(end, now_ms=0)
+        found += delivered(source, start, end)
+        source.delivered(end)
+        if end == start:
+            store.at, idle, clock.now_s = 0, idle + 1, clock.now_s + 2 * GAP_CHECK_S
+        start = end
+    return sorted(found, key=lambda path: int(path[3:]))
 
 
 def test_a_commit_that_is_delivered_in_part_is_of_the_same_table() -> None:

@@ -115,7 +115,7 @@ def test_commits_that_are_there_now_and_are_taken_in_steps_are_not_read_again() 
     since = len(store.calls)
 
     assert source.latest(middle, Limits(files=1)) == at(2)
-    assert asked(store, since) == [f"stat {commit_path(2)}"] * 2
+    assert asked(store, since) == [f"stat {commit_path(2)}"] * 3
 
 
 def test_a_batch_of_one_commit_costs_one_read_two_looks_and_one_probe_of_what_comes_next() -> None:

@@ -28,23 +28,15 @@ gap at the end exists only if somebody removed log files. The listing also shows
 has been replaced (`Tail.take_listed`), so this costs one request."""
 
 
+class ReplacedWhileReadError(LogError):
+    """Commits may have been replaced while they were read. None of them is kept: read them again."""
+
+
 class Tail:
-    """The log of one table from any version on, for one reader. `clock` gives seconds and never goes back.
+    """The log of one table from any version on, for one reader. `clock` gives seconds and never goes back."""
 
-    `compare` is called where commits were replaced while they were read. Its error, if another table is there, says
-    more.
-    """
-
-    def __init__(
-        self,
-        log: TableLog,
-        *,
-        clock: Callable[[], float],
-        fail_on_data_loss: bool,
-        compare: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, log: TableLog, *, clock: Callable[[], float], fail_on_data_loss: bool) -> None:
         self._log = log
-        self._compare = compare
         self._clock = clock
         self._fail_on_data_loss = fail_on_data_loss
         self._cached: dict[Version, Commit] = {}
@@ -54,7 +46,7 @@ class Tail:
         self._absent: Version | None = None
         """The first version that was found to be missing since the last call of `commits` began."""
         self._unsettled: Version | None = None
-        """The first version that was read since the mark was found, or since `settle`."""
+        """The first version that was read since `settle`."""
         self._missed: Version | None = None
         self._listed_before: LogFile | None = None
         self._behind_hole: dict[Version, Version] = {}
@@ -105,8 +97,7 @@ class Tail:
     def settle(self) -> bool:
         """Checks that the commits read since the last call are of one log; says whether there are any.
 
-        At most one request. Raises LogError (DELTA_STREAMING_TRAILING_COMMIT_MISSING), and keeps none of them, if the
-        file of the mark has changed.
+        At most one request. Raises ReplacedWhileReadError, and keeps none of them, if the file of the mark has changed.
         """
         first, self._unsettled = self._unsettled, None
         # The file of the last commit was found before it was read: who asks for the file later sees a change.
@@ -158,8 +149,8 @@ class Tail:
     def forget_replaced(self, after: Version) -> None:
         """Drops the kept commits after `after`, unless the log still has the file of the newest; at most one request.
 
-        If an older copy of the log was restored after they were read, other commits may have their versions now. What
-        is read from now on has a mark of its own.
+        If an older copy of the log was restored after they were read, other commits may have their versions now. That
+        file is the mark of the commits that stay.
         """
         self._mark = self._unsettled = None
         newest = max(self._cached, default=after)
@@ -168,6 +159,8 @@ class Tail:
         file = self._log.head(newest)
         if file is None or self._newest_kept != (newest, file):
             self._forget(after)
+        else:
+            self._mark, self._unsettled = (newest, file), Version(after + 1)
 
     def _forget(self, after: Version) -> None:
         self._newest_kept = self._mark = self._unsettled = None
@@ -183,28 +176,21 @@ class Tail:
                 return False
             self._absent = Version(version + ahead - 1)
             ahead //= 2
-        if self._unsettled is not None and self._mark is not None:  # both are in the log now: so they are of one log
+        if self._mark is not None:  # both are in the log now: so they are of one log
             self._check_mark(*self._mark)
         self._mark = Version(version + ahead - 1), file
-        self._unsettled = None
         return True
 
     def _check_mark(self, version: Version, found: Entry) -> None:
-        """Raises LogError where the file of `version` is not `found`; one that is gone may have been cleaned up.
-
-        A state then stands in for a commit.
-        """
+        """Raises ReplacedWhileReadError if the file of `version` is not `found`; one that is gone may be cleaned up."""
         file = self._log.head(version)
         if file == found or (file is None and self._log.load().version > version):
             return
-        if file is not None and file.name != found.name:
-            return
         self._forget(Version(-1))
-        self._compare()
-        raise LogError(
-            f"The commits of {self._log.url} up to version {version} were read, and then that commit was gone or "
-            "another one: an older copy of the table was restored meanwhile. None of them was delivered. Start the "
-            "query again.",
+        raise ReplacedWhileReadError(
+            f"The commits of {self._log.url} up to version {version} were read, and then the file of that commit was "
+            "gone or another one, several times: the table is restored from copies. None of them was delivered. Start "
+            "the query again.",
             url=self._log.url,
             error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
         )

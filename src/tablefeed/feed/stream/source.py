@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablefeed.delta.schema.schema_string import parse_schema
 from tablefeed.errors import LogError, OffsetError, SchemaChangedError, naming, naming_its_table
@@ -20,7 +20,7 @@ from tablefeed.feed.snapshot.bounds import check_protocol
 from tablefeed.feed.snapshot.open_log import open_log
 from tablefeed.feed.snapshot.same_table import SameTable, refuse_other
 from tablefeed.feed.snapshot.table_log import Snapshot, TableLog
-from tablefeed.feed.snapshot.tail import GAP_CHECK_S, Tail
+from tablefeed.feed.snapshot.tail import GAP_CHECK_S, ReplacedWhileReadError, Tail
 from tablefeed.feed.snapshot.timeline import CommitTimes
 from tablefeed.feed.stream.batch_span import as_planned, held_at, last_looked_at, last_version, refuse_disorder
 from tablefeed.feed.stream.delivery import AppendDelivery, Delivery
@@ -43,6 +43,12 @@ if TYPE_CHECKING:
     from tablefeed.feed.stream.event_order import ByEventTime
 
 
+_Plan = TypeVar("_Plan")
+
+MOST_REPLACED = 3
+"""How often a batch is planned again because commits were replaced while they were read, or published by a catalog."""
+
+
 def open_source(
     location: str,
     *,
@@ -57,6 +63,14 @@ def open_source(
     with naming(log.url):
         schema = parse_schema(schema_string)
     return StreamSource(log, read_schema=schema, analysed_at=analysed_at, options=options, clock=clock)
+
+
+def _read_again(plan: Callable[[], _Plan]) -> _Plan:
+    """Gives what `plan` gives; calls it again where commits may have been replaced while it read them."""
+    for _ in range(MOST_REPLACED):
+        with suppress(ReplacedWhileReadError):
+            return plan()
+    return plan()
 
 
 class StreamSource:
@@ -82,12 +96,7 @@ class StreamSource:
         self._options = options
         column = options.event_time_column
         self._event_time = None if column is None else event_time_field(column, read_schema)
-        self._tail = Tail(
-            log,
-            clock=clock,
-            fail_on_data_loss=options.fail_on_data_loss,
-            compare=lambda: self._same_table.compare(),
-        )
+        self._tail = Tail(log, clock=clock, fail_on_data_loss=options.fail_on_data_loss)
         self._times = CommitTimes(log)
         self._clock = clock
         self._looked_at_s = clock()
@@ -128,6 +137,15 @@ class StreamSource:
         (DELTA_STREAMING_TRAILING_COMMIT_MISSING) where the log ends before `start`. Where metadata is tracked, also
         raises SchemaLogError, and MetadataEvolvedError where the query must be started again.
         """
+        first_end, bound = self._first_end, self._bound
+
+        def planned() -> Offset:
+            self._first_end, self._bound = first_end, bound
+            return self._latest(start, limits)
+
+        return _read_again(planned)
+
+    def _latest(self, start: Offset, limits: Limits) -> Offset:
         self._check_offset(start)
         last = self._ending.last
         if last is not None and start.version > last:
@@ -187,8 +205,9 @@ class StreamSource:
             start = as_planned(start, end, is_fixed=isinstance(self._options.start.version, int))
         else:
             refuse_disorder(start, end)
-        if start == end:
-            return []
+        return [] if start == end else _read_again(lambda: self._tasks(start, end))
+
+    def _tasks(self, start: Offset, end: Offset) -> list[ScanTask]:
         self._begin_batch(start, end)
         self._delivery.begin(start, end)
         scan = table_scan(self._metadata.read, self._metadata.schema, by_file=self._delivery.by_file)
