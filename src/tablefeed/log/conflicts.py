@@ -106,6 +106,9 @@ def conflict_with(
     if kind is WriteKind.RESTORE:
         # As in Delta-Spark (`commitLarge`), any commit: the files of two versions were compared.
         return because("DELTA_CONCURRENT_WRITE", "it was made while the files to restore were compared; restore again")
+    if kind is WriteKind.CHANGE and (theirs.info or {}).get("operation") == "RESTORE":
+        # It may take any row away, also one because of which an event changed nothing, or bring rows back.
+        return because("DELTA_CONCURRENT_DELETE_READ", "it restored an earlier version; run the change again")
     if kind is WriteKind.CHANGE and any(reads(file) for file in _with_new_rows(theirs)):
         return because("DELTA_CONCURRENT_APPEND", "it added rows that this change has not seen; run it again")
     if any(isinstance(f, AddFile | RemoveFile) and f.path in folded for f in theirs.files):
@@ -116,12 +119,10 @@ def conflict_with(
 def _with_new_rows(commit: Commit) -> list[AddFile]:
     """The added files that may have rows which the table did not have: neither moved nor left over from deletes."""
     before = {file.path: _deleted_rows(file) for file in commit.removed}
-    # A RESTORE may give a file any earlier vector, and so bring rows back.
-    restores = (commit.info or {}).get("operation") == "RESTORE"
     return [
         file
         for file in commit.added
-        if file.data_change and (restores or _deleted_rows(file) <= before.get(file.path, _deleted_rows(file)))
+        if file.data_change and _deleted_rows(file) <= before.get(file.path, _deleted_rows(file))
     ]
 
 

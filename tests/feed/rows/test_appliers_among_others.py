@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +78,21 @@ def test_a_late_version_that_ends_where_a_version_begins_is_found_again_if_that_
     apply(url, (1, "newer", 10, "u"), (2, "other", 1, "u"), scd_type=2)
     apply_while(url, lambda: tablefeed.delete(url, "id = 1"), (1, "late", 5, "u"), asked=HISTORY)
     assert rows(url) == [(1, "late", 5, None), (2, "other", 1, None)]
+
+
+GOES: Mapping[str, Callable[[str], object]] = {
+    "deleted": lambda url: tablefeed.delete(url, "id = 1"),
+    "restored": lambda url: tablefeed.restore(url, version=1),
+}
+
+
+@pytest.mark.parametrize("how", GOES)
+def test_an_event_is_not_late_because_of_a_row_that_goes_before_it_is_applied(tmp_path: Path, how: str) -> None:
+    url = a_target(tmp_path)
+    apply(url, (2, "other", 1, "u"))
+    apply(url, (1, "newer", 10, "u"))
+    apply_while(url, lambda: GOES[how](url), (1, "late", 5, "u"), (3, "new", 5, "u"))
+    assert rows(url) == [(1, "late", 5), (2, "other", 1), (3, "new", 5)]
 
 
 def test_changes_that_are_applied_again_leave_the_state_of_earlier_ones_alone(tmp_path: Path) -> None:

@@ -120,8 +120,8 @@ def applied_part(target: TargetRows, batch: Batch, *, task: int, now_ms: int) ->
             changes = write_changes(_plan(target, now_ms), rows, store=store)
             written += (file.path for file in changes)
         state_file = states.increment(store, changed, forgotten, how) if how.snapshot_at is None else None
-    # The start of a version is the end of the one before it, which an event may add.
-    decides = how.scd_type == 2 and how.snapshot_at is None
+    # A row may make an event late. Where all versions are kept, its start may be the end of the one before it.
+    decides = how.snapshot_at is None
     return Part(
         within=within,
         files=(*updated, *inserted),
