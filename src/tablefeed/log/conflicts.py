@@ -65,6 +65,7 @@ def conflict_with(
     tolerance: Tolerance = Tolerance(),
     reads: Callable[[FileAction], bool] = lambda _file: True,
     folded: frozenset[str] = frozenset(),
+    any_row: bool = False,
     domains: frozenset[str] = frozenset(),
 ) -> Conflict | None:
     """Gives the conflict of a transaction of `kind` with the commit `theirs`, or None.
@@ -74,7 +75,7 @@ def conflict_with(
 
     `folded` are the decoded paths of files that an optimize or a change of rows has rewritten, or by whose rows it has
     decided. It conflicts with any change to one of them, also of its deletion vector, and not with adds and removes of
-    other files.
+    other files. With `any_row` a change has decided by all rows, and conflicts with any that removes some.
 
     `domains` are the names of those that our commit was made from, whether it sets them or not.
 
@@ -111,6 +112,8 @@ def conflict_with(
         return because("DELTA_CONCURRENT_DELETE_READ", "it restored an earlier version; run the change again")
     if kind is WriteKind.CHANGE and any(reads(file) for file in _with_new_rows(theirs)):
         return because("DELTA_CONCURRENT_APPEND", "it added rows that this change has not seen; run it again")
+    if any_row and any(file.data_change for file in theirs.removed):
+        return because("DELTA_CONCURRENT_DELETE_READ", "it removed rows that were compared; run it again")
     if any(isinstance(f, AddFile | RemoveFile) and f.path in folded for f in theirs.files):
         return because("DELTA_CONCURRENT_DELETE_READ", "it changed files whose rows were being rewritten; run it again")
     return None

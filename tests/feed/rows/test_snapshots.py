@@ -20,6 +20,8 @@ from tablefeed.errors import (
     SchemaMismatchError,
     TablefeedError,
 )
+from tablefeed.feed.commit.transaction import Transaction
+from tablefeed.feed.rows import apply
 
 COLUMNS = {"id": pa.int64(), "v": pa.string(), "w": pa.string()}
 
@@ -55,6 +57,26 @@ def test_28_a_key_that_a_snapshot_lacks_is_deleted_and_an_equal_row_is_no_change
         ("update_preimage", 2, "b"),
     ]
     assert state_files(url) == set()
+
+
+def test_a_snapshot_is_compared_again_where_a_row_goes_before_it_is_applied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = a_target(tmp_path)
+    put(url, 1, (1, "a", ""))
+    put(url, 2, (1, "a", ""), (2, "b", ""))  # in another file
+    name, given = "tablefeed.feed.api.row_changes.joined", ((1, "a", ""), (2, "B", ""))
+
+    def joined(*arguments: Any, **more: Any) -> Transaction | None:
+        found = apply.joined(*arguments, **more)
+        monkeypatch.setattr(name, apply.joined)
+        tablefeed.delete(url, "id = 1")
+        return found
+
+    monkeypatch.setattr(name, joined)
+    put(url, 3, *given)
+
+    assert rows(url) == [*given]
 
 
 def test_28_an_older_snapshot_is_refused_and_the_same_one_does_nothing(tmp_path: Path) -> None:

@@ -174,7 +174,8 @@ def _check_concurrent(
         _check_not_restored(log, checked, head, state)
     reads = transaction.reads or _reads_of(plan, state, transaction.files)
     rewriting = write.rewriting or Rewriting()
-    folded = transaction.decided_by.union(add.path for add in (*transaction.folded, *rewriting.removed))
+    decided_by = transaction.decided_by
+    folded = frozenset(decided_by or ()).union(add.path for add in (*transaction.folded, *rewriting.removed))
     for version in range((checked if checked is not None else -1) + 1, state.version + 1):
         theirs = log.commit(Version(version))
         if theirs is None:
@@ -187,6 +188,7 @@ def _check_concurrent(
             tolerance=_tolerance(theirs, write),
             reads=reads,
             folded=folded,
+            any_row=decided_by is None,
             domains=transaction.read_domains,
         )
         if found is not None:

@@ -35,10 +35,10 @@ class Transaction:
 
     A change of rows has `rewriting`, the live files that lose rows; `files` then hold its new rows. `reads` says
     whether a file that another commit adds may have rows that the change would have to look at, and `decided_by` are
-    the paths of live files whose rows decided, whether they are lost or not. `domains` are set by the commit, `beside`
-    are the paths of files that were written for them, and `read_domains` are the names of those whose state the change
-    was made from. `bad_records` are the files of rows that were taken out of the write (bad_rows.py). `files_stay` says
-    that the commit of another table names the files: then they are never deleted.
+    the paths of live files whose rows decided, whether they are lost or not; None: those of all files. `domains` are
+    set by the commit, `beside` are the paths of files that were written for them, and `read_domains` are the names of
+    those whose state the change was made from. `bad_records` are the files of rows that were taken out of the write
+    (bad_rows.py). `files_stay` says that the commit of another table names the files: then they are never deleted.
     """
 
     plan: WritePlan
@@ -51,7 +51,7 @@ class Transaction:
     restored: Restored | None = None
     rewriting: Rewriting | None = None
     reads: Callable[[FileAction], bool] | None = None
-    decided_by: frozenset[str] = frozenset()
+    decided_by: frozenset[str] | None = frozenset()
     domains: tuple[DomainMetadata, ...] = ()
     read_domains: frozenset[str] = frozenset()
     beside: tuple[str, ...] = ()

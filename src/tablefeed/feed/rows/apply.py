@@ -201,7 +201,7 @@ def joined(
         txn=txn,
         rewriting=rewriting,
         reads=lambda file: any(target.may_match(file, part.within) for part in parts),
-        decided_by=frozenset(path for part in parts for path in part.decided_by),
+        decided_by=frozenset(path for part in parts for path in part.decided_by) if how.snapshot_at is None else None,
         domains=() if after == state else (states.as_domain(after),),
         # Also if this batch does not change the state: what the state lacks decides too.
         read_domains=frozenset({states.DOMAIN}),
