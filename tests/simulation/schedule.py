@@ -228,7 +228,7 @@ class Run:
             running.go_on()
         except TablefeedError as error:
             self.world.trace.append(f"  {running.process.name} raised {type(error).__name__}: {error}")
-            self.has_stray |= isinstance(error, CommitUnknownError) and "later versions follow it" in str(error)
+            self.has_stray |= isinstance(error, CommitUnknownError) and "others have continued from it" in str(error)
         if running.is_done:
             self.in_progress.remove(running)
             if running.process.is_dead:

@@ -243,11 +243,27 @@ def test_a_commit_that_others_go_on_from_while_it_is_taken_back_is_put_back() ->
     others = Fault(operation="delete", name=commit_path(3), hook=lambda: put(store, 4, [add("theirs")]))
     log = meeting(FaultyStore(store, faults=[others]), lambda: made_anew(store))
 
-    with pytest.raises(CommitUnknownError, match="where later versions follow it"):
+    with pytest.raises(CommitUnknownError, match="others have continued from it"):
         commit_files(log, "ours")
 
     assert commits(store) == [0, 1, 2, 3, 4]
     assert live_paths(log) == ["new", "newer", "ours", "theirs"]
+
+
+def test_a_commit_of_which_others_wrote_a_checkpoint_before_it_is_taken_back_is_put_back() -> None:
+    store = three_versions(Days())
+
+    def write() -> None:
+        write_checkpoint(log_of(store).load())
+
+    others = Fault(operation="delete", name=commit_path(3), hook=write)
+    log = meeting(FaultyStore(store, faults=[others]), lambda: made_anew(store))
+
+    with pytest.raises(CommitUnknownError, match="others have continued from it"):
+        commit_files(log, "ours")
+
+    assert commits(store) == [0, 1, 2, 3]
+    assert live_paths(log) == ["new", "newer", "ours"]
 
 
 def test_a_log_that_is_deleted_between_the_last_look_and_the_put_does_not_come_back(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_first_commit_whose_files_are_gone_stays_where_another_commit_follows_
     ours = a_write(log, None, "ours")
     store.delete("ours")
 
-    with pytest.raises(CommitUnknownError, match="ours is gone, and later versions follow it"):
+    with pytest.raises(CommitUnknownError, match="ours is gone, and others have continued from it"):
         commit(log, None, ours, still())
 
     assert "delete" not in [call.operation for call in faulty.calls], "readers never see a log without version 0"

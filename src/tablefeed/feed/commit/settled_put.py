@@ -48,6 +48,8 @@ LOST_ANSWER_RETRIES = 5
 _NOT_SENT = (StoreConfigError, UnsupportedFeatureError)
 """What a store raises before it sends a put: its catalog gives no credentials to write, or manages the commits."""
 
+_CHECKPOINTS = (LogFileKind.CHECKPOINT, LogFileKind.CHECKPOINT_PART, LogFileKind.CHECKPOINT_V2)
+
 OLD_MS = 86_400_000
 """Where the version before is younger than this, no cleanup can have deleted the version that comes after it."""
 
@@ -171,7 +173,7 @@ def _is_next_in_listing(put: Put, around: Surroundings, *, is_next: bool) -> boo
         return True
     if not later and _is_taken_back(put, "the table was deleted, made anew or restored"):
         return False
-    raise _unknown(put, "it is in the log of another table, where later versions follow it")
+    raise _unknown(put, "it is in the log of another table, and others have continued from it")
 
 
 def _check_files_are_there(put: Put) -> None:
@@ -207,19 +209,29 @@ def _check_files_are_there(put: Put) -> None:
 
 
 def _take_back_alone(put: Put, gone: str) -> None:
-    """Deletes a commit whose file `gone` is gone; raises CommitUnknownError where later versions follow it."""
+    """Deletes a commit whose file `gone` is gone; raises CommitUnknownError where others have continued from it."""
     if len(_times(put)) > 1 or not _is_taken_back(put, f"{gone} is gone"):
-        raise _unknown(put, f"its file {gone} is gone, and later versions follow it")
+        raise _unknown(put, f"its file {gone} is gone, and others have continued from it")
 
 
 def _is_taken_back(put: Put, why: str) -> bool:
-    """Deletes the commit, and gives True; False where it is in the log again, as later versions came meanwhile."""
+    """Deletes the commit, and gives True; False where it is in the log again.
+
+    So it is where later versions came meanwhile, or somebody put a checkpoint of its version.
+    """
     _take_back(put, why)
     times = _times(put)
-    if not times or put.version in times:
+    if put.version in times or not (times or _is_in_checkpoint(put)):
         return True
     # Their log must have no hole.
     return not (put.log.store.put_if_absent(put.path, put.data, within=put.within) or put.is_ours())
+
+
+def _is_in_checkpoint(put: Put) -> bool:
+    """Whether the log has a checkpoint of the version of `put`; a state goes with its commit."""
+    files = put.log.listing(put.version, over_holes=True)
+    others = (file for file in files if file.kind in _CHECKPOINTS and file.version == put.version)
+    return any(not file.name.endswith(STATE_MANIFEST) for file in others)
 
 
 def _times(put: Put) -> dict[Version, int]:
