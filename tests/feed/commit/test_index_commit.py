@@ -214,19 +214,25 @@ def test_a_write_is_known_although_a_restored_copy_lacks_its_note(table: Path) -
     assert ids(table) == there
 
 
-def test_who_does_not_know_the_outcome_finds_the_write_although_a_restored_copy_lacks_its_note(
-    table: Path, flavour: str
-) -> None:
+def of_unknown_outcome(table: Path, flavour: str, rows: pa.Table) -> tuple[IndexTablesLog, Version]:
+    """Commits `rows` as batch 7, whose answer is lost. Gives the log through which it was done, and its version."""
     following = Version(tablefeed.open_table(table).version + 1)
     put = names.state_name(following) if flavour == "states" else names.commit_name(following)
     silent = [Fault(operation="read", name=put, at=call) for call in range(1, LOST_ANSWER_RETRIES)]
     log = log_of(table, Fault(operation="put_if_absent", name=put, when="after"), *silent)
-    write = partial(written, log, new_rows(table, 901), txn=("loader", 7))
     with pytest.raises(errors.CommitUnknownError):
-        commit(log, log.load(), write(), still())
+        commit(log, log.load(), written(log, rows, txn=("loader", 7)), still())
+    return log, following
+
+
+def test_who_does_not_know_the_outcome_finds_the_write_although_a_restored_copy_lacks_its_note(
+    table: Path, flavour: str
+) -> None:
+    rows = new_rows(table, 901)
+    log, following = of_unknown_outcome(table, flavour, rows)
     shutil.rmtree(table / NOTES_DIR)
 
-    outcome, _ = commit(log, log.load(), write(), still())
+    outcome, _ = commit(log, log.load(), written(log, rows, txn=("loader", 7)), still())
 
     assert outcome == already_applied(following, recorded=7)
 
@@ -235,13 +241,8 @@ def test_who_does_not_know_the_outcome_finds_the_write_although_a_restored_copy_
 def test_who_does_not_know_the_outcome_finds_the_write_although_its_split_was_overwritten_and_its_note_is_gone(
     table: Path, flavour: str
 ) -> None:
-    following = Version(tablefeed.open_table(table).version + 1)
-    put = names.state_name(following) if flavour == "states" else names.commit_name(following)
-    silent = [Fault(operation="read", name=put, at=call) for call in range(1, LOST_ANSWER_RETRIES)]
-    log = log_of(table, Fault(operation="put_if_absent", name=put, when="after"), *silent)
     rows, others = new_rows(table, 901), new_rows(table, 902)
-    with pytest.raises(errors.CommitUnknownError):
-        commit(log, log.load(), written(log, rows, txn=("loader", 7)), still())
+    log, following = of_unknown_outcome(table, flavour, rows)
     tablefeed.append(table, others, mode="overwrite")
     shutil.rmtree(table / NOTES_DIR)
 
@@ -255,13 +256,8 @@ def test_who_does_not_know_the_outcome_finds_the_write_although_its_split_was_ov
 def test_a_batch_after_one_of_unknown_outcome_is_committed_although_those_versions_were_purged(
     table: Path, flavour: str
 ) -> None:
-    following = Version(tablefeed.open_table(table).version + 1)
-    put = names.state_name(following) if flavour == "states" else names.commit_name(following)
-    silent = [Fault(operation="read", name=put, at=call) for call in range(1, LOST_ANSWER_RETRIES)]
-    log = log_of(table, Fault(operation="put_if_absent", name=put, when="after"), *silent)
     seven, eight, others = new_rows(table, 901), new_rows(table, 902), new_rows(table, 903)
-    with pytest.raises(errors.CommitUnknownError):
-        commit(log, log.load(), written(log, seven, txn=("loader", 7)), still())
+    log, following = of_unknown_outcome(table, flavour, seven)
     commit(log, log.load(), written(log, seven, txn=("loader", 7)), still())
     for _ in range(3):
         tablefeed.append(table, others)

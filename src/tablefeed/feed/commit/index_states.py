@@ -217,6 +217,8 @@ def check_whole(log: IndexTablesLog, state: State) -> None:
     version, file, known = log.whole
     if file is None or log.store.stat(f"{names.LOG_DIR}/{names.state_name(version)}") != file:
         known = frozenset()
+    elif version == state.version:
+        return
     check_there(log.store, [f"{names.LOG_DIR}/{each.name}" for each in state.manifests if each.name not in known])
     file = log.store.stat(f"{names.LOG_DIR}/{names.state_name(state.version)}")
     log.whole = state.version, file, manifests_of(state)
